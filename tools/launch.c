@@ -4,6 +4,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <link.h>
 #include <stdbool.h>
@@ -14,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/sys.h"
+#include "names/origin.h"
 #include "places.h"
 #include "command.h"
 
@@ -139,10 +141,29 @@ char *launch_preload(const char *others)
     return made;
 }
 
+int launch_set_root_ids(const struct roots *roots)
+{
+    char room[PATH_MAX];
+    const size_t size = (roots->count + 1) * (PATH_MAX + 128);
+    char *ids = malloc(size);
+    struct text text;
+    text_init(&text, ids, ids ? size : 0);
+    for (size_t i = 0; i < roots->count; i++) {
+        int fd = sys_openat(AT_FDCWD, roots->paths[i], O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+        text_add(&text, i > 0 ? ":" : "");
+        if (fd < 0)
+            continue;
+        origin_write(&text, fd, room);
+        sys_close(fd);
+    }
+    return launch_set("SHUNT_ROOT_ID", ids);
+}
+
 static int launch_set_environment(const struct roots *roots, const char *node)
 {
     char *preload = launch_preload(getenv("LD_PRELOAD"));
-    if (!preload || launch_set("LD_PRELOAD", preload) < 0 || launch_set("SHUNT_ROOT", roots_join(roots)) < 0)
+    if (!preload || launch_set("LD_PRELOAD", preload) < 0 || launch_set("SHUNT_ROOT", roots_join(roots)) < 0 ||
+        launch_set_root_ids(roots) < 0)
         return -1;
     return launch_set("SHUNT_NODE", strdup(node));
 }

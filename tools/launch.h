@@ -18,6 +18,10 @@ enum { LAUNCH_NO_SHIM = 125, LAUNCH_NOT_EXECUTABLE = 126, LAUNCH_NOT_FOUND = 127
 /* Replaces this process. Returns only on failure: LAUNCH_NO_SHIM, after a complaint. */
 int launch_exec(const struct roots *, const char *node, char **command);
 
+/* Says in this process's environment what the roots are, for programs in other mount namespaces (names/origin.h). 0, or -1
+ * after a complaint. */
+int launch_set_root_ids(const struct roots *);
+
 /* What LD_PRELOAD must be: the list `others` (NULL: none) and the shim after it. To be freed; NULL after a
  * complaint. */
 char *launch_preload(const char *others);

@@ -82,6 +82,7 @@ void config_read(struct config *config, char *const environment[])
     uint64_t full = 0, deadline = 30, stale = 15, quiet = 10;
     *config = (struct config){0};
     config->roots = config_value(environment, "SHUNT_ROOT", NULL);
+    config->root_ids = config_value(environment, "SHUNT_ROOT_ID", "");
     config->node = config_value(environment, "SHUNT_NODE", NULL);
     config->fabric = config_value(environment, "SHUNT_FABRIC", "tcp");
     config->run_base = config_value(environment, "SHUNT_RUN_DIR", "/dev/shm");

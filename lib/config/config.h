@@ -5,6 +5,7 @@
 /* What the environment says, read once; the only reader of it.
  *
  *     SHUNT_ROOT       the roots, separated by `:`
+ *     SHUNT_ROOT_ID    what those are, as the commands set it (names/origin.h)
  *     SHUNT_NODE       the name of this node (default: the host's name up to its first dot)
  *     SHUNT_PLACEMENT  auto or branch, for a daemon that is started
  *     SHUNT_LEAF_FULL  how many names a leaf takes, for a daemon that is started
@@ -25,6 +26,7 @@ enum config_placement { CONFIG_AUTO = 0, CONFIG_BRANCH };
 
 struct config {
     const char *roots;          /* NULL or empty: none */
+    const char *root_ids;       /* empty: not known */
     const char *node;           /* NULL: the host's name */
     uint64_t catalogue_quiet;   /* ns without a change after which the daemon writes the catalogue */
     const char *catalogue_base; /* NULL: where the run directory is */

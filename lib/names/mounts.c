@@ -85,12 +85,18 @@ static bool mounts_take_line(struct reader *r, struct mount *mount)
     return whole;
 }
 
-/* Fills own and other, of which the ids are given. */
+static bool mounts_open(struct reader *r)
+{
+    r->at = r->filled = 0;
+    r->fd = sys_openat(AT_FDCWD, "/proc/self/mountinfo", O_RDONLY | O_CLOEXEC, 0);
+    return r->fd >= 0;
+}
+
+/* Fills own and other, of which the ids are given; 0: it is not asked for. */
 static bool mounts_find_both(struct search *s)
 {
-    int missing = 2;
-    s->reader.fd = sys_openat(AT_FDCWD, "/proc/self/mountinfo", O_RDONLY | O_CLOEXEC, 0);
-    if (s->reader.fd < 0)
+    int missing = (s->own.id != 0) + (s->other.id != 0);
+    if (!mounts_open(&s->reader))
         return false;
     while (missing > 0 && mounts_take_line(&s->reader, &s->read)) {
         struct mount *wanted = s->read.id == s->own.id ? &s->own : s->read.id == s->other.id ? &s->other : NULL;
@@ -111,7 +117,7 @@ static const char *mounts_behind(const char *path, const char *above)
 }
 
 /* The path within the file system of what is at `path` by this mount. */
-static bool mounts_within(const struct mount *mount, const char *path, char to[PATH_MAX])
+static bool mounts_path_within(const struct mount *mount, const char *path, char to[PATH_MAX])
 {
     struct text t;
     const char *rest = mounts_behind(path, mount->point);
@@ -123,15 +129,21 @@ static bool mounts_within(const struct mount *mount, const char *path, char to[P
     return text_ok(&t);
 }
 
-static int mounts_place_of(struct search *s, const char *root, char *text)
+static int mounts_behind_own(struct search *s, char *text)
 {
-    if (!mounts_find_both(s) || !mounts_within(&s->own, root, s->own_path) || !mounts_within(&s->other, text, s->other_path))
-        return 0;
     const char *relative = mounts_behind(s->other_path, s->own_path);
     if (relative == NULL)
         return 0;
     strcpy(text, *relative == '\0' ? "." : relative + 1);
     return 1;
+}
+
+static int mounts_place_of(struct search *s, const char *root, char *text)
+{
+    return mounts_find_both(s) && mounts_path_within(&s->own, root, s->own_path) &&
+                   mounts_path_within(&s->other, text, s->other_path)
+               ? mounts_behind_own(s, text)
+               : 0;
 }
 
 static uint64_t mounts_mount_of(int at, const char *path, int flags)
@@ -142,12 +154,17 @@ static uint64_t mounts_mount_of(int at, const char *path, int flags)
     return stat.stx_mnt_id;
 }
 
+static struct search *mounts_begin(void)
+{
+    return sys_mmap(NULL, sizeof(struct search), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+}
+
 int mounts_place(const char *root, int directory, char *text)
 {
     uint64_t own = mounts_mount_of(AT_FDCWD, root, 0), other = mounts_mount_of(directory, "", AT_EMPTY_PATH);
     if (own == 0 || other == 0 || own == other)
         return 0;
-    struct search *s = sys_mmap(NULL, sizeof *s, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    struct search *s = mounts_begin();
     if (sys_is_error(s))
         return (int)(long)s;
     s->own.id = own;
@@ -155,4 +172,67 @@ int mounts_place(const char *root, int directory, char *text)
     int code = mounts_place_of(s, root, text);
     sys_munmap(s, sizeof *s);
     return code;
+}
+
+/* The path of `directory` within its file system, in other_path. */
+static bool mounts_find_within(struct search *s, int directory, const char *text)
+{
+    s->other.id = mounts_mount_of(directory, "", AT_EMPTY_PATH);
+    return s->other.id != 0 && mounts_find_both(s) && mounts_path_within(&s->other, text, s->other_path);
+}
+
+int mounts_within(int directory, char *text)
+{
+    struct search *s = mounts_begin();
+    if (sys_is_error(s))
+        return (int)(long)s;
+    const bool is_known = mounts_find_within(s, directory, text);
+    if (is_known)
+        strcpy(text, s->other_path);
+    sys_munmap(s, sizeof *s);
+    return is_known;
+}
+
+int mounts_place_within(const char *within, int directory, char *text)
+{
+    struct search *s = mounts_begin();
+    if (sys_is_error(s))
+        return (int)(long)s;
+    int code = 0;
+    strcpy(s->own_path, within);
+    if (mounts_find_within(s, directory, text))
+        code = mounts_behind_own(s, text);
+    sys_munmap(s, sizeof *s);
+    return code;
+}
+
+/* What is read is the mount of a directory above that, or of itself: where that is seen, in own_path. */
+static bool mounts_compose(struct search *s, const char *within)
+{
+    struct text t;
+    const char *rest = mounts_behind(within, s->read.root);
+    text_init(&t, s->own_path, PATH_MAX);
+    if (rest == NULL)
+        return false;
+    text_add(&t, s->read.point[1] == '\0' && *rest != '\0' ? "" : s->read.point);
+    text_add(&t, rest);
+    return text_ok(&t);
+}
+
+int mounts_lead_to(const char *within, mounts_each *each, void *context)
+{
+    int code = 0;
+    struct search *s = mounts_begin();
+    if (sys_is_error(s))
+        return (int)(long)s;
+    const bool is_open = mounts_open(&s->reader);
+    while (is_open && code == 0 && mounts_take_line(&s->reader, &s->read))
+        if (mounts_compose(s, within))
+            code = each(context, s->read.id, s->own_path, false);
+        else if (mounts_behind(s->read.root, within) != NULL)
+            code = each(context, s->read.id, s->read.point, true);
+    if (is_open)
+        sys_close(s->reader.fd);
+    sys_munmap(s, sizeof *s);
+    return is_open ? code : -ENOENT;
 }

@@ -19,6 +19,8 @@
 #include "base/text.h"
 #include "base/valgrind.h"
 #include "names/mounts.h"
+#include "names/origin.h"
+#include "names/visible.h"
 #include "path/path.h"
 #include "session/session.h"
 #include "wire/page.h"
@@ -84,30 +86,80 @@ static int names_resolve(struct names_root *root, char *to)
     return 0;
 }
 
-int names_root_init(struct names_root *root, const char *text, size_t length, const char *run_base, const char *node,
-                    uint64_t deadline)
+/* Its text does not lead to it here. */
+static void names_resolve_elsewhere(struct names_root *root, const struct origin *origin, char *to)
 {
-    struct text given, run_dir;
+    root->device = origin->device;
+    root->id = origin->id;
+    root->sight = visible_find(root, to);
+    root->path = root->sight == NAMES_SEEN ? to : root->given;
+    root->given = "";
+}
+
+static bool names_is_other(const struct names_root *root, const struct origin *origin)
+{
+    return root->device != origin->device || !dirid_equal(root->id, origin->id);
+}
+
+static int names_resolve_all(struct names_root *root, const struct origin *origin, char *to)
+{
+    int code = names_resolve(root, to);
+    if (origin != NULL && (code != 0 || names_is_other(root, origin)) && origin_is_elsewhere(origin)) {
+        names_resolve_elsewhere(root, origin, to);
+        return 0;
+    }
+    if (code == 0 && (root->given[0] != '/' || strcmp(root->given, root->path) == 0))
+        root->given = "";
+    return code;
+}
+
+/* The next of the texts, after what was written there last. */
+static char *names_next_text(char *last)
+{
+    return last + strlen(last) + 1;
+}
+
+static char *names_write_run_dir(const struct names_root *root, char *to, uint64_t user, const struct names_settings *settings)
+{
+    struct text t;
+    text_init(&t, to, PATH_MAX);
+    session_run_dir(&t, settings->run_base, (uid_t)user, root->device, root->id.ino, settings->node);
+    return text_ok(&t) ? to : NULL;
+}
+
+static void names_root_begin(struct names_root *root, const struct names_settings *settings)
+{
     /* Not the whole structure: to write pages of texts would cost a process's start. */
-    root->deadline = deadline;
-    root->attaching = root->told = 0;
+    root->deadline = settings->deadline;
+    root->attaching = root->told = root->sight = 0;
     root->view = NULL;
     root->channel = root->inherited_channel = NULL;
+    root->namespace = settings->origin != NULL ? settings->origin->namespace : 0;
+    root->user_dir = NULL;
+}
+
+int names_root_init(struct names_root *root, const char *text, size_t length, const struct names_settings *settings)
+{
+    struct text given, within;
+    const struct origin *origin = settings->origin;
+    const uint64_t user = (uid_t)SYS0(SYS_geteuid);
+    names_root_begin(root, settings);
     text_init(&given, root->texts, PATH_MAX);
     text_bytes(&given, text, length);
+    text_init(&within, given.at + given.length + 1, PATH_MAX);
+    text_bytes(&within, origin != NULL ? origin->within : "", origin != NULL ? origin->within_length : 0);
     root->given = given.at;
-    char *rest = given.at + given.length + 1;
-    int code = text_ok(&given) ? names_resolve(root, rest) : -ENAMETOOLONG;
+    root->within = within.at;
+    char *rest = names_next_text(within.at);
+    *rest = '\0';
+    int code = text_ok(&given) && text_ok(&within) ? names_resolve_all(root, origin, rest) : -ENAMETOOLONG;
     if (code != 0)
         return code;
-    if (root->path == rest)
-        rest += strlen(rest) + 1;
-    if (root->given[0] != '/' || strcmp(root->given, root->path) == 0)
-        root->given = "";
-    text_init(&run_dir, rest, PATH_MAX);
-    session_run_dir(&run_dir, run_base, (uid_t)SYS0(SYS_geteuid), root->device, root->id.ino, node);
-    root->run_dir = run_dir.at;
-    return text_ok(&run_dir) ? 0 : -ENAMETOOLONG;
+    rest = root->path == rest ? names_next_text(rest) : rest;
+    root->run_dir = names_write_run_dir(root, rest, user, settings);
+    if (root->run_dir != NULL && origin != NULL && origin->user != user)
+        root->user_dir = names_write_run_dir(root, names_next_text(rest), origin->user, settings);
+    return root->run_dir != NULL ? 0 : -ENAMETOOLONG;
 }
 
 uint32_t *names_process_page;
@@ -180,8 +232,18 @@ static struct names_failure names_explain(int code)
         return (struct names_failure){"the run directory is full, so this process cannot reach the daemon",
                                       " (make room where SHUNT_RUN_DIR is, by default in /dev/shm)", false, ""};
     case -EXDEV:
-        return (struct names_failure){"the daemon is in another PID namespace", " (run 'shunt start --root ", true,
+        return (struct names_failure){"the daemon is in another PID namespace",
+                                      " (start the container with the host's, or run 'shunt start --root ", true,
                                       "' inside the container)"};
+    case -ESRCH:
+        return (struct names_failure){"the place of files and processes cannot be told", " (mount /proc)", false, ""};
+    case -EREMOTE:
+        return (struct names_failure){"the root is hidden in this mount namespace",
+                                      " (bind all of it, here or at another path)", false, ""};
+    case -EADDRNOTAVAIL:
+        return (struct names_failure){"no daemon can be seen in this mount namespace",
+                                      " (bind the host's run directory, by default /dev/shm, or run 'shunt start --root ", true,
+                                      "')"};
     case -EINPROGRESS:
         return (struct names_failure){"the daemon crashed and was not started again in time", " (run 'shunt status --root ",
                                       true, "', and see the log in its run dir)"};
@@ -207,7 +269,8 @@ static struct iovec names_words(const char *text)
  */
 static int names_fail(struct names_root *root, int code)
 {
-    struct names_failure failure = names_explain(code);
+    const bool is_elsewhere = code == -ENOENT && root->namespace != 0 && origin_is_other_namespace(root->namespace);
+    struct names_failure failure = names_explain(is_elsewhere ? -EADDRNOTAVAIL : code);
     const struct iovec line[] = {names_words("shunt: "),      names_words(root->path),
                                  names_words(": "),           names_words(failure.failure),
                                  names_words(failure.before), names_words(failure.of_root ? root->path : ""),
@@ -217,10 +280,10 @@ static int names_fail(struct names_root *root, int code)
     return -EIO;
 }
 
-static int names_open_view(struct names_root *root, struct request_channel *channel, struct view **view)
+static int names_open_view(struct names_root *root, const char *run_dir, struct request_channel *channel, struct view **view)
 {
     struct index_stamp stamp = {.session = request_session(channel), .root = root->id};
-    return dirid_equal(request_root(channel), root->id) ? view_open(view, root->run_dir, &stamp) : -ESTALE;
+    return dirid_equal(request_root(channel), root->id) ? view_open(view, run_dir, &stamp) : -ESTALE;
 }
 
 /* A daemon that was started again since has other files. */
@@ -243,10 +306,13 @@ static int names_inherit(struct names_root *root, struct request_channel **chann
 
 static int names_open_both(struct names_root *root, struct request_channel **channel, struct view **view)
 {
-    int code = request_attach(channel, root->run_dir);
+    const char *run_dir = root->run_dir;
+    int code = request_attach(channel, run_dir);
+    if (code == -ENOENT && root->user_dir != NULL) /* a user namespace calls this user otherwise */
+        code = request_attach(channel, run_dir = root->user_dir);
     if (code != 0)
         return code;
-    code = names_open_view(root, *channel, view);
+    code = names_open_view(root, run_dir, *channel, view);
     if (code == 0)
         return 0;
     if (!request_is_alive(*channel)) /* and what was found is of the next one */
@@ -259,6 +325,8 @@ static int names_map(struct names_root *root)
 {
     struct request_channel *channel;
     struct view *view;
+    if (root->sight != NAMES_SEEN)
+        return -EREMOTE;
     int code = names_inherit(root, &channel, &view);
     if (code != 0)
         code = names_open_both(root, &channel, &view);
@@ -280,7 +348,7 @@ static struct request_channel *names_channel_of(const struct names_root *root)
 static bool names_root_is_attached(const struct names_root *root)
 {
     const struct request_channel *channel = names_channel_of(root);
-    return channel != NULL && request_is_alive(channel);
+    return channel != NULL && request_is_alive(channel) && root->sight == NAMES_SEEN;
 }
 
 /* One thread at a time maps, no handler comes in between, and errno is as it was after it. */
@@ -310,6 +378,31 @@ static int names_attach_root(struct names_root *root)
     int code = names_root_is_attached(root) ? 0 : names_map(root);
     names_end_mapping(root, &mapping);
     return code;
+}
+
+/* Where another thread still reads the old path, that stays. */
+static void names_move(struct names_root *root)
+{
+    char *to = sys_mmap(NULL, PATH_MAX, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (sys_is_error(to))
+        return;
+    const enum names_sight sight = visible_find(root, to);
+    if (sight == NAMES_SEEN)
+        __atomic_store_n(&root->path, to, __ATOMIC_RELEASE);
+    else
+        sys_munmap(to, PATH_MAX);
+    root->sight = sight;
+}
+
+bool names_root_has_moved(struct names_root *root)
+{
+    if (visible_is_at(root, root->path))
+        return false;
+    const struct mapping mapping = names_begin_mapping(root);
+    if (!visible_is_at(root, root->path))
+        names_move(root);
+    names_end_mapping(root, &mapping);
+    return true;
 }
 
 /* A daemon that has crashed is waited for if somebody starts it again. */
@@ -703,18 +796,37 @@ static bool names_leads_up_to(const struct names_root *root, int directory)
     return found;
 }
 
-int names_place_of(const struct names_root *root, int directory, char *text, const char **relative)
+/* The kernel does not say where the directory is. */
+static int names_place_untold(struct names_root *root, int directory, int code)
+{
+    struct statx stat;
+    if (!names_leads_up_to(root, directory))
+        return 0;
+    if (code != -ENOENT)
+        return code;
+    const bool has_proc = sys_statx(AT_FDCWD, "/proc/self/fd", 0, STATX_TYPE, &stat) == 0;
+    return names_fail(root, has_proc ? -EREMOTE : -ESRCH);
+}
+
+static int names_place_by_mounts(const struct names_root *root, int directory, char *text)
+{
+    if (root->sight == NAMES_SEEN)
+        return mounts_place(root->path, directory, text);
+    return root->within[0] != '\0' ? mounts_place_within(root->within, directory, text) : 0;
+}
+
+int names_place_of(struct names_root *root, int directory, char *text, const char **relative)
 {
     int code = names_read_place(directory, text);
-    if (code == -ENAMETOOLONG && !names_leads_up_to(root, directory))
-        return 0;
+    if (code == -ENAMETOOLONG || code == -ENOENT)
+        return names_place_untold(root, directory, code);
     if (code != 0)
         return code;
-    enum path_verdict verdict = path_verdict(root->path, NULL, text);
+    enum path_verdict verdict = root->sight == NAMES_SEEN ? path_verdict(root->path, NULL, text) : PATH_FOREIGN;
     size_t length = strlen(root->path);
     *relative = verdict == PATH_IS_ROOT ? "." : text + (length == 1 ? 1 : length + 1);
     if (verdict == PATH_FOREIGN) {
-        code = mounts_place(root->path, directory, text);
+        code = names_place_by_mounts(root, directory, text);
         if (code != 1)
             return code;
         *relative = text;

@@ -20,10 +20,21 @@
 
 #define NAMES_ROOTS 16
 
+/* What of a root is to be seen in the mount namespace. */
+enum names_sight {
+    NAMES_SEEN = 0, /* by `path` */
+    NAMES_PART,     /* directories of it alone, somewhere, or that cannot be told; `path` is what it is called elsewhere */
+    NAMES_HIDDEN,   /* nothing; likewise */
+};
+
 struct names_root {
-    const char *path;  /* canonical */
+    const char *path;  /* canonical; another one once the root is seen there alone */
     const char *given; /* as it was given, if that is absolute and differs; else empty */
     const char *run_dir;
+    const char *user_dir; /* the same for the user whose session it is, if this process is called otherwise; else NULL */
+    const char *within;   /* where it is within its file system; empty: that is not known */
+    uint64_t namespace;   /* the mount namespace that it was given in; 0: not known */
+    uint32_t sight;       /* enum names_sight */
     uint64_t device;
     struct dirid id;
     uint64_t deadline;  /* ns, of a request */
@@ -32,15 +43,25 @@ struct names_root {
     struct view *view;  /* in a fork child its parent's, as long as it serves */
     struct request_channel *channel;
     struct request_channel *inherited_channel; /* in a fork child, of its parent, until it attaches */
-    char texts[3 * PATH_MAX];                  /* the paths, one after the other: each page more costs every process's start */
+    char texts[5 * PATH_MAX];                  /* the paths, one after the other: each page more costs every process's start */
 };
 
 uint64_t names_device(const struct statx *);
 
+struct origin;
+
+/* What the environment says: of all roots, and of one. */
+struct names_settings {
+    const char *run_base, *node;
+    uint64_t deadline;
+    const struct origin *origin; /* NULL: not known */
+};
+
 /* Resolves the text of a root and says where its daemon's files are. 0 or -errno (it does not exist, is no
- * directory). */
-int names_root_init(struct names_root *, const char *text, size_t length, const char *run_base, const char *node,
-                    uint64_t deadline);
+ * directory). In another mount namespace than that of its origin, where the text does not lead to it, it is looked for. */
+int names_root_init(struct names_root *, const char *text, size_t length, const struct names_settings *);
+/* A file is not in its branch: is the root at `path` still? True: it is somewhere else by now, or is seen no more. */
+bool names_root_has_moved(struct names_root *);
 /* Once in a process, before any other: sets up the page by which children are noticed. */
 int names_process_init(void);
 /* A page that the kernel empties in every child with memory of its own (fork, _Fork, clone), but not in a
@@ -130,7 +151,7 @@ void names_raise_places(struct names_root *);
 int names_read_place(int fd, char to[PATH_MAX]);
 /* The place of an open directory relative to the root: 1 (and *relative points into `text`, of PATH_MAX
  * bytes), 0 if it is not beneath it or in shunt's own directory; -ENAMETOOLONG if it is too deep beneath it
- * to be served (layout_is_in_reach); another -errno. */
-int names_place_of(const struct names_root *, int directory, char *text, const char **relative);
+ * to be served (layout_is_in_reach); -EIO if the kernel cannot tell; another -errno. */
+int names_place_of(struct names_root *, int directory, char *text, const char **relative);
 /* Has the daemon load a directory. 0, -ESTALE if another directory is at that place now, another -errno. */
 int names_load(struct names_root *, struct dirid, const char *relative);

@@ -132,8 +132,9 @@ static int request_check_channel(const struct channel *channel)
 {
     if (!channel_is_known(channel))
         return -EPROTO;
-    if (channel->pid_namespace != request_pid_namespace())
-        return channel_is_alive(channel) ? -EXDEV : -EHOSTDOWN;
+    const uint64_t namespace = request_pid_namespace();
+    if (channel->pid_namespace != namespace)
+        return !channel_is_alive(channel) ? -EHOSTDOWN : namespace != 0 ? -EXDEV : -ESRCH;
     return channel_is_alive(channel) ? 0 : request_is_restarted(channel) ? -EINPROGRESS : -EHOSTDOWN;
 }
 

@@ -18,7 +18,8 @@ struct channel_bulk;
 
 /* Maps the channel in `run_dir`. 0; -ENOENT: no daemon ever served there; -EHOSTDOWN: it is gone; -EINPROGRESS: it has
  * crashed, and another one is being started; -EPROTO: of another version; -EPERM: the directory is not this user's
- * alone; -EXDEV: the daemon is in another PID namespace (a container); -ENOMEM; another -errno. */
+ * alone; -EXDEV: the daemon is in another PID namespace (a container), -ESRCH: that cannot be told (no /proc); -ENOMEM; another
+ * -errno. */
 int request_attach(struct request_channel **, const char *run_dir);
 /* In a fork child, with its parent's: the same mapping, queue pairs of its own. 0; -EHOSTDOWN; or -EXDEV: it is
  * in another PID namespace, where its number means nothing to the daemon. */

@@ -15,11 +15,25 @@ static enum path_verdict prefilter_text_verdict(const char *base, const char *pa
     enum path_verdict verdict = PATH_FOREIGN;
     for (unsigned i = 0; i < shim_state.process.count && verdict == PATH_FOREIGN; i++) {
         const struct names_root *root = &shim_state.roots[i];
-        verdict = path_verdict(root->path, base, path);
+        verdict = root->sight == NAMES_PART ? PATH_BENEATH : path_verdict(root->path, base, path);
         if (verdict == PATH_FOREIGN && root->given[0] != '\0')
             verdict = path_verdict(root->given, base, path);
     }
     return verdict;
+}
+
+int prefilter_hidden(struct scratch *scratch, int at, const char *path)
+{
+    char *base = scratch != NULL ? scratch->text[0] : NULL;
+    for (unsigned i = 0; i < shim_state.process.count; i++) {
+        struct names_root *root = &shim_state.roots[i];
+        if (root->sight == NAMES_SEEN ||
+            (path[0] != '/' && (at != AT_FDCWD || base == NULL || sys_getcwd(base, PATH_MAX) <= 0)))
+            continue;
+        if (path_verdict(root->path, base, path) != PATH_FOREIGN)
+            return names_attach(root);
+    }
+    return 0;
 }
 
 static bool prefilter_is_plainly_beneath(const char *path)

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/sys.h"
 #include "base/valgrind.h"
+#include "names/origin.h"
 #include "shim/cwd.h"
 #include "shim/program.h"
 #include "shim/real.h"
@@ -43,19 +44,32 @@ static void process_add_head(const char *text)
         head[i] = text[i];
 }
 
-/* A root that does not exist is none: native calls say so themselves. */
-static void process_add_root(const char *text, size_t length)
+/* A root that does not exist is none, unless it is somewhere else: native calls say so themselves. One of which parts may be
+ * anywhere has no text. */
+static void process_add_root(const char *text, size_t length, unsigned number)
 {
     const struct config *config = &shim_state.process.config;
     struct names_root *root = &shim_state.roots[shim_state.process.count];
     struct utsname host;
-    if (length == 0 || shim_state.process.count == NAMES_ROOTS ||
-        names_root_init(root, text, length, config->run_base, process_node_name(&host), config->deadline) != 0)
+    struct origin origin;
+    const bool is_known = origin_read(&origin, config->root_ids, number);
+    const struct names_settings settings = {config->run_base, process_node_name(&host), config->deadline,
+                                            is_known ? &origin : NULL};
+    if (length == 0 || shim_state.process.count == NAMES_ROOTS || names_root_init(root, text, length, &settings) != 0)
         return;
-    process_add_head(root->path);
+    process_add_head(root->sight != NAMES_PART ? root->path : "");
     if (root->given[0] != '\0')
         process_add_head(root->given);
     shim_state.process.count++;
+}
+
+bool process_root_has_moved(struct names_root *root)
+{
+    if (!names_root_has_moved(root))
+        return false;
+    for (unsigned i = 0; i < shim_state.process.head_count; i++)
+        __atomic_store_n(shim_state.process.heads[i], '\0', __ATOMIC_RELAXED);
+    return true;
 }
 
 static void process_add_roots(const char *roots)
@@ -63,9 +77,9 @@ static void process_add_roots(const char *roots)
     cwd_forget(); /* so that cwd_now is not 0 */
     if (names_process_init() != 0 || pthread_atfork(program_share, NULL, process_in_child) != 0)
         return;
-    while (*roots != '\0') {
+    for (unsigned number = 0; *roots != '\0'; number++) {
         const char *end = strchrnul(roots, ':');
-        process_add_root(roots, (size_t)(end - roots));
+        process_add_root(roots, (size_t)(end - roots), number);
         roots = *end == ':' ? end + 1 : end;
     }
 }

@@ -25,6 +25,10 @@ static inline bool process_has_roots(void)
     return true;
 }
 
+/* A file is not in its branch. True: the root is at another path by now, or cannot be seen any more (names_root_has_moved), and
+ * from now on no text is known to be foreign. */
+bool process_root_has_moved(struct names_root *);
+
 /* Can a path's first byte (or what else a caller points at) be read? Where it cannot, the native call says
  * EFAULT, and looking would be a SIGSEGV. The kernel is asked once for a page; of one that is taken away
  * later the answer is out of date. */

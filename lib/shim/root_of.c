@@ -8,6 +8,7 @@
 
 #include "base/helper_process.h"
 #include "base/sys.h"
+#include "shim/prefilter.h"
 #include "shim/process.h"
 
 #define FIND_AGAIN 2
@@ -138,17 +139,33 @@ int root_of(struct scratch *scratch, int at, const char *path, uint64_t device, 
     return code == FIND_AGAIN ? -EIO : code;
 }
 
+/* One that is where a root should be, which is hidden: -EIO, else 0. */
+static int root_of_in_place_of_hidden(struct scratch *scratch, int at, const char *path)
+{
+    int code = 0;
+    int fd = path[0] == '\0' && at >= 0 ? at : sys_openat(at, path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+    if (fd < 0)
+        return 0;
+    if (names_read_place(fd, scratch->text[0]) == 0)
+        code = prefilter_hidden(scratch, AT_FDCWD, scratch->text[0]);
+    if (fd != at)
+        sys_close(fd);
+    return code;
+}
+
 int root_of_directory(int at, const char *path, int flags, struct names_root **root, struct dirid *id, struct view_found *found)
 {
     struct statx stat;
-    if (!process_has_roots() || root_of_identify(at, path, flags, &stat) != 0 || (stat.stx_mode & S_IFMT) != S_IFDIR ||
-        !root_of_on_a_root_device(names_device(&stat)))
+    if (!process_has_roots() || root_of_identify(at, path, flags, &stat) != 0 || (stat.stx_mode & S_IFMT) != S_IFDIR)
         return 0;
-    struct scratch *scratch = scratch_take();
+    const bool may_be = root_of_on_a_root_device(names_device(&stat)), is_hidden = prefilter_some_is_hidden();
+    struct scratch *scratch = may_be || is_hidden ? scratch_take() : NULL;
     if (scratch == NULL)
-        return -ENOMEM;
+        return may_be || is_hidden ? -ENOMEM : 0;
     *id = dirid_of(&stat);
-    int code = root_of(scratch, at, path, names_device(&stat), *id, NULL, 0, root, found);
+    int code = may_be ? root_of(scratch, at, path, names_device(&stat), *id, NULL, 0, root, found) : 0;
+    if (code == 0 && is_hidden)
+        code = root_of_in_place_of_hidden(scratch, at, path);
     scratch_give(scratch);
     return code;
 }

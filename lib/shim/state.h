@@ -56,7 +56,8 @@ struct process_state {
     unsigned count; /* of roots; 0: the shim is out of the way */
     unsigned head_count;
     const char *preload; /* LD_PRELOAD as the program was started with it, to be carried on to its children */
-    /* How the texts of the roots begin, as they are and as they were given: nearly every path is told from them by these. */
+    /* How the texts of the roots begin, as they are and as they were given: nearly every path is told from them by these.
+     * Emptied when a root turns out to be elsewhere: then no path is, which is slow and right. */
     char heads[PROCESS_HEADS][PROCESS_HEAD];
     struct config config;
     /* The rest changes. Each word stands for itself: written by any thread, relaxed, the last one stays. */

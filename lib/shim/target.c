@@ -356,6 +356,8 @@ __attribute__((noinline)) static int target_classify(struct target *t, const str
     if (how == TARGET_FOREIGN && verdict == PATH_FOREIGN && (want & TARGET_ALIAS) && !(want & TARGET_NESTED) &&
         (path[0] == '/' || (from != 0 && from == prefilter_seen_from(at, path))))
         process_set_negative(from, path);
+    if (how == TARGET_FOREIGN && verdict != PATH_FOREIGN && !(want & TARGET_NESTED))
+        how = prefilter_hidden(t->scratch, at, path);
     if (how != TARGET_MANAGED)
         scratch_give(t->scratch);
     return verdict == PATH_IS_ROOT && how == TARGET_FOREIGN ? TARGET_ROOT : how;

@@ -97,10 +97,22 @@ static bool target_recheck_look_again(struct target *t, long *result)
     return t->found.entry.state == RECORD_LIVE && target_recheck_vanished(t);
 }
 
+/* What is not there because its root is not: by the root's path as it is by now, or not to be served. */
+static bool target_recheck_root(struct target *t, long *result)
+{
+    if (*result != -ENOENT || !target_was_away(t) || !process_root_has_moved(t->root))
+        return false;
+    const int code = names_attach(t->root);
+    *result = code != 0 ? code : *result;
+    return true;
+}
+
 bool target_recheck(struct target *t, long *result)
 {
     if (!t->found.known && *result >= 0 && !t->foreign)
         target_recheck_adopt(t);
+    if (target_recheck_root(t, result))
+        return *result == -ENOENT;
     if (!t->found.known || *result != -ENOENT || BROKEN("no-second-look"))
         return false;
     return t->guessed ? target_recheck_follow_again(t, result) : target_recheck_look_again(t, result);
@@ -110,6 +122,8 @@ bool target_has_moved(struct target *t, long *result)
 {
     if (*result != -ENOENT || !target_was_away(t))
         return false;
+    if (target_recheck_root(t, result))
+        return *result == -ENOENT;
     return t->found.known ? target_recheck(t, result) : t->rechecks++ < SEEN_MAX && target_recheck_can_look(t, result);
 }
 

@@ -102,7 +102,7 @@ static bool wrap_exec_prepare_one(int at, const char *path, int directory, const
 /* What a child must have in its environment. The first is LD_PRELOAD: a value of the program's own stays, and
  * the shim's library goes after it (a sanitizer's must come first). */
 #define LIBRARY "libshunt_preload.so"
-static const char *const carried[EXEC_CARRIED] = {"LD_PRELOAD", "SHUNT_ROOT", "SHUNT_NODE", "SHUNT_RUN_DIR"};
+static const char *const carried[EXEC_CARRIED] = {"LD_PRELOAD", "SHUNT_ROOT", "SHUNT_NODE", "SHUNT_RUN_DIR", "SHUNT_ROOT_ID"};
 
 static const char *wrap_exec_value_of(unsigned which)
 {
@@ -113,8 +113,10 @@ static const char *wrap_exec_value_of(unsigned which)
         return shim_state.process.config.roots;
     case 2:
         return shim_state.process.config.node;
-    default:
+    case 3:
         return shim_state.process.config.run_base;
+    default:
+        return shim_state.process.config.root_ids;
     }
 }
 
@@ -236,7 +238,7 @@ static const char *wrap_exec_own_library(size_t *length)
 static bool wrap_exec_lacks(char *const environment[], unsigned which)
 {
     size_t at = wrap_exec_find(environment, carried[which]), length;
-    if (wrap_exec_value_of(which) == NULL)
+    if (wrap_exec_value_of(which) == NULL || wrap_exec_value_of(which)[0] == '\0')
         return false;
     if (!wrap_exec_has(environment, at))
         return true;

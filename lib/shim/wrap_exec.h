@@ -22,7 +22,7 @@ void exec_prepare_along_path(const char *file, int directory, char *const argume
 
 /* A child's environment must carry the shim on. So many variables may be added, with so many bytes of text
  * (0: it lacks nothing); how many it has. */
-#define EXEC_CARRIED 4
+#define EXEC_CARRIED 5
 size_t exec_room(char *const environment[]);
 size_t exec_count(char *const environment[]);
 /* Writes the environment and what it lacks to `to`; the new texts go to `texts`. */

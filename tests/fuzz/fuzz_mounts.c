@@ -34,8 +34,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const uint8_t *at = data, *end = data + size;
     char *root = fuzz_line(&at, end), *text = fuzz_line(&at, end);
     struct search *s = calloc(1, sizeof *s);
-    if (fuzz_mounts_find(s, at, (size_t)(end - at)) && mounts_within(&s->own, root, s->own_path) &&
-        mounts_within(&s->other, text, s->other_path)) {
+    if (fuzz_mounts_find(s, at, (size_t)(end - at)) && mounts_path_within(&s->own, root, s->own_path) &&
+        mounts_path_within(&s->other, text, s->other_path)) {
         const char *rest = mounts_behind(s->other_path, s->own_path);
         fuzz_must(rest == NULL || *rest == '\0' || *rest == '/');
     }

@@ -34,6 +34,7 @@ NATIVE = re.compile(r"REAL\(|TRUNK\(|WRAPPER_|original\(|ZONED\(|ON_TRUNK|NATIVE
 CALLBACKS = {
     "request_exchange": ["target_ask_see_parent"],
     "request_hold": ["target_ask_see_parent"],
+    "mounts_lead_to": ["visible_look"],
     "view_look": ["view_read_found", "view_read_next"],
     "view_list": ["names_tell_near"],
     "names_tell_near": ["dir_stream_each", "operate_directory_first_away"],

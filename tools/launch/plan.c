@@ -104,7 +104,8 @@ static int plan_find_own(struct launch *launch)
 
 static bool plan_is_setting(const char *variable)
 {
-    return !strncmp(variable, "SHUNT_", 6) && strncmp(variable, "SHUNT_ROOT=", 11) != 0;
+    return !strncmp(variable, "SHUNT_", 6) && strncmp(variable, "SHUNT_ROOT=", 11) != 0 &&
+           strncmp(variable, "SHUNT_ROOT_ID=", 14) != 0;
 }
 
 /* With all settings of this environment, since some means pass none on. */

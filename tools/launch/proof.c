@@ -78,7 +78,7 @@ static bool proof_prove(void)
             proof_rank_words(), nodes_here(), getenv("LD_PRELOAD") ? getenv("LD_PRELOAD") : "");
         return false;
     }
-    bool served = roots_default(&roots) == 0;
+    bool served = roots_default(&roots) == 0 && launch_set_root_ids(&roots) == 0;
     for (size_t i = 0; served && i < roots.count; i++)
         served = proof_is_served(roots.paths[i]);
     roots_finish(&roots);

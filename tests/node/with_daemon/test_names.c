@@ -27,7 +27,7 @@ static struct dirid out;
 static int init_text(struct names_root *to, const char *text, size_t length, const char *run_base)
 {
     memset(to, 0, sizeof *to);
-    return names_root_init(to, text, length, run_base, NODE, SOON);
+    return names_root_init(to, text, length, &(struct names_settings){run_base, NODE, SOON, NULL});
 }
 
 static int init_root(struct names_root *to, const char *text)
@@ -210,7 +210,7 @@ Test(root, device_as_stat_has_it)
 
 /* The place of an open directory. */
 
-static int place_of(const struct names_root *in, const char *path, const char **relative)
+static int place_of(struct names_root *in, const char *path, const char **relative)
 {
     static char text[PATH_MAX];
     int fd = open(path, O_PATH | O_CLOEXEC);
