@@ -240,6 +240,9 @@ static struct names_failure names_explain(int code)
     case -EREMOTE:
         return (struct names_failure){"the root is hidden in this mount namespace",
                                       " (bind all of it, here or at another path)", false, ""};
+    case -EROFS:
+        return (struct names_failure){"the run directory is read-only in this mount namespace",
+                                      " (bind it writable; it is where SHUNT_RUN_DIR is, by default in /dev/shm)", false, ""};
     case -EADDRNOTAVAIL:
         return (struct names_failure){"no daemon can be seen in this mount namespace",
                                       " (bind the host's run directory, by default /dev/shm, or run 'shunt start --root ", true,
@@ -381,12 +384,14 @@ static int names_attach_root(struct names_root *root)
 }
 
 /* Where another thread still reads the old path, that stays. */
-static void names_move(struct names_root *root)
+static void names_move(struct names_root *root, const char *way)
 {
     char *to = sys_mmap(NULL, PATH_MAX, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (sys_is_error(to))
         return;
-    const enum names_sight sight = visible_find(root, to);
+    enum names_sight sight = visible_find(root, to);
+    if (sight != NAMES_SEEN && visible_find_above(root, way, to))
+        sight = NAMES_SEEN;
     if (sight == NAMES_SEEN)
         __atomic_store_n(&root->path, to, __ATOMIC_RELEASE);
     else
@@ -394,13 +399,13 @@ static void names_move(struct names_root *root)
     root->sight = sight;
 }
 
-bool names_root_has_moved(struct names_root *root)
+bool names_root_has_moved(struct names_root *root, const char *way)
 {
     if (visible_is_at(root, root->path))
         return false;
     const struct mapping mapping = names_begin_mapping(root);
     if (!visible_is_at(root, root->path))
-        names_move(root);
+        names_move(root, way);
     names_end_mapping(root, &mapping);
     return true;
 }

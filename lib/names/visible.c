@@ -64,3 +64,17 @@ enum names_sight visible_find(const struct names_root *root, char to[PATH_MAX])
     const int code = mounts_lead_to(root->within, visible_look, &looking);
     return code == 1 ? NAMES_SEEN : code < 0 || looking.has_part ? NAMES_PART : NAMES_HIDDEN;
 }
+
+bool visible_find_above(const struct names_root *root, const char *path, char to[PATH_MAX])
+{
+    const size_t length = strlen(path);
+    if (path[0] != '/' || length >= PATH_MAX)
+        return false;
+    memcpy(to, path, length + 1);
+    for (char *end; (end = strrchr(to, '/')) != NULL && end > to;) {
+        *end = '\0';
+        if (visible_is_at(root, to))
+            return true;
+    }
+    return false;
+}

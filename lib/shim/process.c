@@ -63,9 +63,9 @@ static void process_add_root(const char *text, size_t length, unsigned number)
     shim_state.process.count++;
 }
 
-bool process_root_has_moved(struct names_root *root)
+bool process_root_has_moved(struct names_root *root, const char *way)
 {
-    if (!names_root_has_moved(root))
+    if (!names_root_has_moved(root, way))
         return false;
     for (unsigned i = 0; i < shim_state.process.head_count; i++)
         __atomic_store_n(shim_state.process.heads[i], '\0', __ATOMIC_RELAXED);

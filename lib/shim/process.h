@@ -27,7 +27,7 @@ static inline bool process_has_roots(void)
 
 /* A file is not in its branch. True: the root is at another path by now, or cannot be seen any more (names_root_has_moved), and
  * from now on no text is known to be foreign. */
-bool process_root_has_moved(struct names_root *);
+bool process_root_has_moved(struct names_root *, const char *way);
 
 /* Can a path's first byte (or what else a caller points at) be read? Where it cannot, the native call says
  * EFAULT, and looking would be a SIGSEGV. The kernel is asked once for a page; of one that is taken away

@@ -332,7 +332,11 @@ def without_proc(place, root):
     return [str(word) for word in words], root / "d", "mount /proc"
 
 
-REFUSED = [a_directory_alone, a_directory_alone_beneath_its_path, hidden_by_a_tmpfs, hidden_by_an_empty_one, without_the_hosts_shm,
+def with_a_run_directory_that_is_read_only(place, root):
+    return ["bwrap", "--ro-bind", "/", "/", "--bind", str(place), str(place)], root / "d", "bind it writable"
+
+
+REFUSED = [with_a_run_directory_that_is_read_only, a_directory_alone, a_directory_alone_beneath_its_path, hidden_by_a_tmpfs, hidden_by_an_empty_one, without_the_hosts_shm,
            without_the_hosts_shm_elsewhere, in_a_pid_namespace, in_a_pid_namespace_elsewhere, in_a_pid_namespace_by_unshare, without_proc]
 
 
@@ -405,3 +409,13 @@ def test_a_small_environment(start, place, root):
     words, d = at_other_path_by_a_shell(place, root)
     guest = make("env", "-i", *words)
     assert guest("list", d) == ["f", "plain"] and guest("read", f"{d}/f") == "data"
+
+
+@NEEDS_BWRAP
+def test_a_file_of_a_branch_that_is_bound(start, place, root):
+    """Bubblewrap looks at it when its own root is another one, and /proc is not there."""
+    _, make = start
+    (place / "target").touch()
+    guest = make(*bind(place, "--bind", root / "d" / "f", place / "target"))
+    assert guest("read", place / "target") == "data" and guest("list", root / "d") == ["f", "plain"]
+    assert guest.end() == ""
