@@ -116,7 +116,7 @@ static int delegation_forget_names(struct shuntd *shuntd, struct home_dir *dir)
     dir->listed = 0;
     dir->list_result = 0;
     dir->complete = false;
-    return index_del_names(shuntd->index, dir->id, NULL, NULL);
+    return home_del_entries(shuntd->home, dir->id, NULL, NULL);
 }
 
 /* Names that were handed out in another epoch have not been taken; and a delegation of that time may have been asked for by the
@@ -129,6 +129,10 @@ int delegation_accept(struct shuntd *shuntd, struct home_dir *dir, const struct 
     if (number == dir->delegation)
         return dir->recalled ? -EAGAIN : 0;
     int code = epoch == shuntd->route.epoch ? home_list_begin(shuntd->home, dir, number) : -ESTALE;
+    if (code == 0 && (code = home_unspill(shuntd->home, dir)) == -ENOSPC) {
+        dir->list_result = code;
+        code = 0;
+    }
     if (code == 0 && !dir->complete && dir->listed == names && dir->list_result == 0) {
         dir->listed = 0;
         dir->complete = true;

@@ -19,7 +19,8 @@
 #define EVICT_LEAST (64ull << 20)     /* the default limit, where a quarter of the run directory is less */
 #define EVICT_REST (CLOCK_SECOND / 4) /* between two visits of the hand */
 #define EVICT_LEAST_REST (EVICT_REST / 10)
-#define EVICT_PATIENCE 8      /* so often they are doubled for a directory that is in use elsewhere, or here */
+#define EVICT_PATIENCE 8      /* so often that is doubled for a directory that is in use elsewhere */
+#define EVICT_RETURNS 5       /* ... and the least for one that is asked for again */
 #define EVICT_QUESTIONS 64    /* to coordinators, at once */
 #define EVICT_DIR 1024        /* bytes of the daemon's own for a directory that it knows, about */
 #define EVICT_UNRECORDED 8192 /* directories that the recorder is told of */
@@ -78,9 +79,9 @@ void evict_note_load(struct shuntd *shuntd, const struct home_dir *dir, size_t n
     if (limit == 0 || bytes <= limit)
         return;
     shuntd->counts.oversized++;
-    log_line("%s: its %zu names take more than the %llu MiB of the limit, and are kept all the same while they are used (raise "
-             "SHUNT_INDEX_LIMIT)",
-             dir->path, names, (unsigned long long)(limit >> 20));
+    log_line("%s: its %zu names take more than the %llu MiB of the limit, and are %s (raise SHUNT_INDEX_LIMIT)", dir->path,
+             names, (unsigned long long)(limit >> 20),
+             home_can_spill(shuntd->home) ? "looked up in a file" : "kept all the same while they are used");
 }
 
 /* What every daemon does. */
@@ -106,7 +107,7 @@ static bool evict_is_at_rest(const struct home_dir *dir)
 static int evict_hide(struct shuntd *shuntd, struct home_dir *dir)
 {
     struct home_dir_use *use = &dir->use;
-    if (use->is_hidden && use->returns < EVICT_PATIENCE)
+    if (use->is_hidden && use->returns < EVICT_RETURNS)
         use->returns++;
     use->is_hidden = false;
     if (use->returns > 0 && shuntd->now - use->last < EVICT_LEAST_REST << use->returns)
@@ -162,7 +163,7 @@ int evict_part_evicted(struct shuntd *shuntd, struct collective *collective, con
     if (dir->delegation != 0)
         listen_count_loss(shuntd->listen);
     evict_tell_recorder(shuntd, dir);
-    int code = index_del_dir(shuntd->index, dir->id);
+    int code = home_del_dir(shuntd->home, dir);
     home_dir_evict(shuntd->home, dir);
     return code;
 }

@@ -50,7 +50,7 @@ int freeze_part_drop(struct shuntd *shuntd, struct collective *collective, const
     struct home_dir *dir = home_dir_find(shuntd->home, message->dir);
     if (dir == NULL)
         return 0;
-    int code = index_del_dir(shuntd->index, dir->id);
+    int code = home_del_dir(shuntd->home, dir);
     home_dir_forget_times(dir);
     home_dir_drop(shuntd->home, dir);
     return code;

@@ -219,6 +219,8 @@ static int load_make_room(struct shuntd *shuntd, const struct load_job *load)
         bytes += strlen(listing->names[i].name);
     const uint64_t size = index_size_of(listing->count, bytes);
     evict_note_load(shuntd, home_dir_find(shuntd->home, load->id), listing->count, size);
+    if (home_can_spill(shuntd->home) && size > shuntd->options.index_limit)
+        return 0;
     int code = evict_make_room(shuntd, size);
     if (code != 0 || index_make_room_for(shuntd->index, listing->count, bytes) == 0)
         return code;

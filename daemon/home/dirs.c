@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "catalogue/spill.h"
 #include "home/home.h"
 #include "index/index.h"
 #include "home/state.h"
@@ -25,12 +26,15 @@ int home_create(struct home **to, const struct home_uses *uses)
     list_init(&home->unwritten);
     list_init(&home->unannounced);
     list_init(&home->clock);
+    list_init(&home->spilled);
     *to = home;
     return 0;
 }
 
 static void dirs_dir_free(struct home_dir *dir)
 {
+    list_remove(&dir->spilled);
+    spill_destroy(dir->spill);
     home_blocked_free(&dir->blocked);
     home_asking_free(&dir->frozen_questions);
     home_list_end(dir);
@@ -91,6 +95,7 @@ struct home_dir *home_dir_add(struct home *home, struct dirid id, const char *pa
     list_init(&dir->blocked_collectives);
     list_init(&dir->ended_claims);
     list_init(&dir->use.clock);
+    list_init(&dir->spilled);
     dir->nodes = 1;
     if (home_dir_set_path(dir, path) != 0) {
         free(dir);

@@ -16,7 +16,7 @@
 
 #include "base/clock.h"
 #include "base/list.h"
-#include "index/record.h"
+#include "index/index.h"
 #include "listen/listen.h"
 
 struct shuntd;
@@ -127,10 +127,13 @@ struct home_dir {
     bool frozen;         /* it is about to be removed: questions wait */
     bool reports_idle;   /* the coordinator is to hear when no name is held any more */
     unsigned claims;     /* names */
-    uint64_t existing_claimed_at; /* monotonic, when one that is there was given to somebody last; 0: never */
-    unsigned prefetched_claims;   /* ... for which no process has asked yet, as far as is known here */
-    bool draining;                /* a listing waits until there are none: no more are given */
-    uint64_t listed, expected;    /* names that have come so far, of so many */
+    uint64_t existing_claimed_at;        /* monotonic, when one that is there was given to somebody last; 0: never */
+    unsigned prefetched_claims;          /* ... for which no process has asked yet, as far as is known here */
+    bool draining;                       /* a listing waits until there are none: no more are given */
+    uint64_t listed, expected;           /* names that have come so far, of so many */
+    uint64_t listed_names, listed_bytes; /* of those this daemon took, and their bytes */
+    struct spill *spill;                 /* it has the names, instead of the index; NULL */
+    struct link spilled;                 /* on home's list then */
     int list_result;              /* ... 0; MESSAGE_TWICE: one of them in two places; -ENOSPC: there is no room for them */
     uint64_t load_number;         /* ... the number of that load: the directory's version then */
     struct link ended_claims;     /* names that were held while it was not complete, and are not any more (home_list_name) */
@@ -510,6 +513,29 @@ int home_unlist(struct home *, struct home_dir *);
 /* A name of a directory that is not complete yet, as it was found on disk; home_dir.list_result says if that is no name that
  * can be taken. 0 or a fatal -errno. */
 int home_list_name(struct home *, struct home_dir *, const char *name, size_t length, const struct record_entry *);
+/* The entries of the names that this daemon is home of, wherever they are (entries.c): as the functions of the index, -ENOSPC
+ * included. */
+int home_get_entry(struct home *, struct dirid, const char *name, size_t length, struct record_entry *);
+int home_put_entry(struct home *, struct dirid, const char *name, size_t length, const struct record_entry *);
+int home_add_entry(struct home *, struct dirid, const char *name, size_t length, struct record_entry *);
+int home_del_entry(struct home *, struct dirid, const char *name, size_t length);
+int home_make_room(struct home *, struct dirid, const char *name, size_t length);
+int home_has_entries(struct home *, struct dirid);
+int home_list_entries(struct home *, struct dirid, uint64_t from, index_each *each, void *context);
+int home_del_entries(struct home *, struct dirid, index_is_meant *, void *context);
+int home_del_dir(struct home *, struct home_dir *);
+/* A directory that takes more than so many bytes of the index when it is listed is spilled, i.e. its names go to a file whose
+ * path begins like that; 0: none is. */
+void home_set_spill(struct home *, uint64_t above, const char *base);
+bool home_can_spill(const struct home *);
+/* One more of its names was listed. 0 or a fatal -errno. */
+int home_spill(struct home *, struct home_dir *);
+/* Back into the index, for a directory that nobody uses yet; after an error its names are forgotten. 0; -ENOSPC; -errno */
+int home_unspill(struct home *, struct home_dir *);
+/* Forgets the names of a spilled directory. */
+void home_end_spill(struct home_dir *);
+/* How many are, and the bytes of their files. */
+uint64_t home_spilled(struct home *, uint64_t *bytes);
 /* It is complete, or nothing is known of it any more. */
 void home_list_end(struct home_dir *);
 /* Any name that this member holds: the end of that, but for what the name is then. Its text is good until it ends. */

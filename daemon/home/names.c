@@ -158,7 +158,7 @@ static void names_let_go(struct home *home, struct claim *held)
 
 static int names_put(struct home *home, const struct name_question *q, const struct record_entry *entry)
 {
-    return index_put_entry(home->uses.index, q->dir, q->name, q->length, entry);
+    return home_put_entry(home, q->dir, q->name, q->length, entry);
 }
 
 /* Another node looks at a file in somebody's branch: its owner is told, once for a leaf. */
@@ -194,7 +194,7 @@ static int names_exists(struct home *home, struct home_dir *dir, const struct na
  * adds none. */
 static bool names_has_room(struct home *home, const struct name_question *q, struct name_answer *answer)
 {
-    int code = q->entry.state != 0 ? 0 : index_make_room(home->uses.index, q->dir, q->name, q->length);
+    int code = q->entry.state != 0 ? 0 : home_make_room(home, q->dir, q->name, q->length);
     if (code != 0)
         answer->result = code;
     return code == 0;
@@ -202,7 +202,7 @@ static bool names_has_room(struct home *home, const struct name_question *q, str
 
 static int names_find_entry(struct home *home, const struct name_question *q, struct record_entry *entry)
 {
-    return index_get_entry(home->uses.index, q->dir, q->name, q->length, entry);
+    return home_get_entry(home, q->dir, q->name, q->length, entry);
 }
 
 static int names_reserve(struct home *home, struct home_dir *dir, const struct name_question *q, struct name_answer *answer)
@@ -211,8 +211,7 @@ static int names_reserve(struct home *home, struct home_dir *dir, const struct n
     there.state = RECORD_PENDING;
     there.ino = 0;
     answer->entry = there;
-    int code =
-        BROKEN("no-cas") ? names_put(home, q, &there) : index_add_entry(home->uses.index, q->dir, q->name, q->length, &there);
+    int code = BROKEN("no-cas") ? names_put(home, q, &there) : home_add_entry(home, q->dir, q->name, q->length, &there);
     if (code == -EEXIST)
         return names_exists(home, dir, q, &there, answer);
     if (code == -ENOSPC)
@@ -306,9 +305,13 @@ int home_list_name(struct home *home, struct home_dir *dir, const char *name, si
     struct record_entry there = *entry;
     if (!home_may_list(home, dir, record_hash(name, length)))
         return 0;
-    int code = index_add_entry(home->uses.index, dir->id, name, length, &there);
+    int code = home_add_entry(home, dir->id, name, length, &there);
+    if (code == 0) {
+        dir->listed_bytes += length;
+        return home_spill(home, dir);
+    }
     if (code == -EEXIST && (names_is_place(&there, entry) || BROKEN("twice-unseen")))
-        return index_put_entry(home->uses.index, dir->id, name, length, entry);
+        return home_put_entry(home, dir->id, name, length, entry);
     if (code != -EEXIST && code != -ENOSPC)
         return code;
     if (dir->list_result == 0 || code == -ENOSPC)
@@ -331,7 +334,10 @@ int home_unlist(struct home *home, struct home_dir *dir)
 {
     dir->listed = dir->expected = 0;
     dir->list_result = 0;
-    return index_del_names(home->uses.index, dir->id, names_was_listed, &(struct listed){home, dir});
+    dir->listed_names = dir->listed_bytes = 0;
+    if (dir->claims == 0 && list_empty(&dir->ended_claims))
+        home_end_spill(dir);
+    return home_del_entries(home, dir->id, names_was_listed, &(struct listed){home, dir});
 }
 
 int home_list_begin(struct home *home, struct home_dir *dir, uint64_t number)
@@ -358,7 +364,7 @@ static int names_end(struct home *home, struct claim **at, const struct name_que
     int noted = dir->complete && !held->early ? 0 : names_note_ended(dir, held);
     int code = noted != 0            ? noted
                : q->entry.state != 0 ? names_put(home, q, &q->entry)
-                                     : index_del_entry(home->uses.index, q->dir, q->name, q->length);
+                                     : home_del_entry(home, q->dir, q->name, q->length);
     *at = held->next;
     names_let_go(home, held);
     list_move(&home->questions, &held->waiting);
@@ -378,7 +384,7 @@ static int names_end_of_nothing(struct home *home, const struct name_question *q
     struct record_entry there;
     if (q->entry.state == 0)
         return 0;
-    int code = index_get_entry(home->uses.index, q->dir, q->name, q->length, &there);
+    int code = home_get_entry(home, q->dir, q->name, q->length, &there);
     return code == -ENOENT ? names_put(home, q, &q->entry) : code;
 }
 
@@ -521,7 +527,7 @@ bool home_next_notification(struct home *home, struct home_notification *to)
 
 int home_freeze(struct home *home, struct home_dir *dir, uint64_t tried)
 {
-    int names = index_has_names(home->uses.index, dir->id);
+    int names = home_has_entries(home, dir->id);
     if (names < 0)
         return names;
     if (dir->claims > 0 && dir->existing_claimed_at > clock_monotonic() - tried)

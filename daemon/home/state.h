@@ -4,6 +4,8 @@
 
 /* Private to this room. */
 
+#include <limits.h>
+
 #include "home/home.h"
 
 #define HOME_BUCKETS 16384
@@ -37,4 +39,8 @@ struct home {
     struct link ready_requests; /* requests to be served again */
     struct link unwritten;      /* directories whose trunk does not show their times yet */
     struct link unannounced;    /* ... whose times other daemons do not know */
+    uint64_t spill_above;       /* bytes of a directory in the index; 0: never */
+    uint64_t spill_number;      /* of the last one, for its name */
+    struct link spilled;        /* directories whose names are not in the index */
+    char spill_base[PATH_MAX];
 };

@@ -78,8 +78,8 @@ static int migration_hand_directory(struct handing *handing, struct home_dir *di
         code = migration_send_part(handing->shuntd, handing->to[i], &part);
     handing->dir = dir->id;
     if (code == 0)
-        code = index_list(handing->shuntd->index, dir->id, 0, migration_hand_name, handing);
-    return code == 0 ? index_del_names(handing->shuntd->index, dir->id, migration_is_lost, handing) : code;
+        code = home_list_entries(handing->shuntd->home, dir->id, 0, migration_hand_name, handing);
+    return code == 0 ? home_del_entries(handing->shuntd->home, dir->id, migration_is_lost, handing) : code;
 }
 
 /* Also of one that none of its homes knows: what it was numbered, and where it is. */
@@ -212,7 +212,7 @@ static int migration_take_claim(struct shuntd *shuntd, const struct message *par
         code = rpc_take_entry(shuntd, &part->migrated_claim.shown, &shown);
     if (code != 0 || shown.state == 0)
         return code == -EBADMSG ? 0 : code;
-    return index_put_entry(shuntd->index, dir->id, part->name.text, part->name.length, &shown);
+    return home_put_entry(shuntd->home, dir->id, part->name.text, part->name.length, &shown);
 }
 
 static int migration_take_entry(struct shuntd *shuntd, const struct message *part)
@@ -224,7 +224,7 @@ static int migration_take_entry(struct shuntd *shuntd, const struct message *par
     int code = rpc_take_entry(shuntd, &part->migrated_entry.entry, &entry);
     if (code != 0 || entry.state == 0)
         return code == -EBADMSG ? 0 : code;
-    return index_put_entry(shuntd->index, part->dir, part->name.text, part->name.length, &entry);
+    return home_put_entry(shuntd->home, part->dir, part->name.text, part->name.length, &entry);
 }
 
 static int migration_take_coordinator(struct shuntd *shuntd, const struct message *part)

@@ -24,7 +24,7 @@ static void recovery_forget_dir(struct home_dir *dir, void *context)
     struct shuntd *shuntd = context;
     struct record_dir record = {.flags = dir->record.flags & RECORD_MARKED, .marker = dir->record.marker};
     memcpy(record.mirror, dir->record.mirror, sizeof record.mirror);
-    index_del_dir(shuntd->index, dir->id);
+    home_del_dir(shuntd->home, dir);
     if (dir->coordinator != NULL) {
         coordinator_forget(dir->coordinator);
         list_move(&dir->coordinator->queued,

@@ -172,7 +172,7 @@ static int completion_settle_held(struct shuntd *shuntd, struct name_question *e
     struct name_answer unused;
     struct statx stat;
     char path[PATH_MAX];
-    int code = index_get_entry(shuntd->index, end->dir, end->name, end->length, &entry);
+    int code = home_get_entry(shuntd->home, end->dir, end->name, end->length, &entry);
     if (code != 0 && code != -ENOENT)
         return code;
     if (code == 0 && reply_path(shuntd, dir, &entry, end->name, end->length, path) == 0 &&

@@ -78,7 +78,9 @@ int list_part(struct shuntd *shuntd, struct collective *collective, const struct
     filling.used = 0;
     filling.room = collective_room(collective);
     filling.limit = message->list.to;
-    code = collective_is_mine(collective) ? 0 : index_list(shuntd->index, dir->id, message->list.from, list_put, &filling);
+    code = collective_is_mine(collective) && dir->spill == NULL
+               ? 0
+               : home_list_entries(shuntd->home, dir->id, message->list.from, list_put, &filling);
     return code < 0 ? code : collective_page(shuntd, collective, filling.page, filling.used, filling.limit);
 }
 
@@ -150,8 +152,9 @@ static int list_set_limit(struct shuntd *shuntd, struct message *list)
 {
     uint16_t homes[SESSION_MEMBERS_MAX];
     uint32_t own = shuntd->route.own, others = RECORD_SHARDS - own;
+    const struct home_dir *dir = home_dir_find(shuntd->home, list->dir);
     list->list.to = PAGE_ALL;
-    if (own == 0 || others == 0 || roles_now(&shuntd->session, homes) <= 2)
+    if (own == 0 || others == 0 || roles_now(&shuntd->session, homes) <= 2 || dir == NULL || dir->spill != NULL)
         return 0;
     struct measuring measuring = {.bytes = list->list.room * own / others, .limit = PAGE_ALL};
     int code = index_list(shuntd->index, list->dir, list->list.from, list_measure, &measuring);
@@ -185,11 +188,13 @@ void list_free(struct shuntd *shuntd)
         free(LINK_OF(link, struct asked, link));
 }
 
-/* The others' share of the room that the client has. */
-static uint64_t list_room_for_others(const struct shuntd *shuntd, const struct listen_request *request)
+/* The share of the room that the client has of those that are not in the index. */
+static uint64_t list_room_for_others(const struct shuntd *shuntd, const struct home_dir *dir,
+                                     const struct listen_request *request)
 {
     uint64_t room = request->message.list.room < ROOM_MAX ? request->message.list.room : ROOM_MAX;
-    room = room * (RECORD_SHARDS - shuntd->route.own) / RECORD_SHARDS;
+    if (dir->spill == NULL)
+        room = room * (RECORD_SHARDS - shuntd->route.own) / RECORD_SHARDS;
     return room < PAGE_LEAST ? PAGE_LEAST : room > PAGE_MAX ? PAGE_MAX : room;
 }
 
@@ -202,13 +207,13 @@ int ops_list(struct shuntd *shuntd, const struct listen_request *request, struct
     struct asked *asked = malloc(sizeof *asked);
     if (asked == NULL)
         return -ENOMEM;
-    *asked =
-        (struct asked){.list = {.type = MESSAGE_LIST,
-                                .dir = dir->id,
-                                .list = {.from = request->message.list.from, .room = list_room_for_others(shuntd, request)}},
-                       .client = request->client,
-                       .qp = request->qp,
-                       .tag = request->message.tag};
+    *asked = (struct asked){
+        .list = {.type = MESSAGE_LIST,
+                 .dir = dir->id,
+                 .list = {.from = request->message.list.from, .room = list_room_for_others(shuntd, dir, request)}},
+        .client = request->client,
+        .qp = request->qp,
+        .tag = request->message.tag};
     int code = list_gather(shuntd, asked);
     return code == 0 ? REPLY_SILENT : code;
 }

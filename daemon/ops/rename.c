@@ -195,8 +195,8 @@ static int rename_hold(struct shuntd *shuntd, const struct listen_request *reque
 static bool rename_may_need_room(struct shuntd *shuntd, const struct home_dir *dir, const struct message *m)
 {
     struct record_entry from, to;
-    int old = index_get_entry(shuntd->index, m->dir, m->name.text, m->name.length, &from);
-    int new = index_get_entry(shuntd->index, m->rename.to_dir, m->rename.to_name.text, m->rename.to_name.length, &to);
+    int old = home_get_entry(shuntd->home, m->dir, m->name.text, m->name.length, &from);
+    int new = home_get_entry(shuntd->home, m->rename.to_dir, m->rename.to_name.text, m->rename.to_name.length, &to);
     uint16_t home = route_of_name(&shuntd->route, m->dir, m->name.text, m->name.length);
     bool remote = dir->delegation == 0 && home != shuntd->me.number;
     return new == -ENOENT && (old == 0 ? from.branch != 0 : remote);

@@ -58,6 +58,8 @@ enum counter {
     EVICTIONS,
     RETURNS,
     OVERSIZED,
+    SPILLED,
+    SPILLED_BYTES,
     REMOTE_REQUESTS,
     MAX_HOPS, /* of all the highest counts */
     FRAMES_SENT,
@@ -98,6 +100,8 @@ static const char *const names[COUNTERS] = {
     [EVICTIONS] = "evictions",
     [RETURNS] = "evictions_returned",
     [OVERSIZED] = "index_oversized",
+    [SPILLED] = "index_spilled",
+    [SPILLED_BYTES] = "index_spilled_bytes",
     [REMOTE_REQUESTS] = "remote_requests",
     [MAX_HOPS] = "max_hops",
     [FRAMES_SENT] = "frames_sent",
@@ -120,6 +124,8 @@ static int status_count(struct shuntd *shuntd, uint64_t to[COUNTERS])
     const struct shuntd_counts *counts = &shuntd->counts;
     const struct peers_counts *frames = peers_counts(shuntd->peers);
     struct index_size size = {0};
+    uint64_t spilled_bytes;
+    const uint64_t spilled = home_spilled(shuntd->home, &spilled_bytes);
     struct recorder_status catalogue;
     recorder_get_status(shuntd, &catalogue);
     index_measure(shuntd->index, &size);
@@ -148,6 +154,8 @@ static int status_count(struct shuntd *shuntd, uint64_t to[COUNTERS])
         [EVICTIONS] = counts->evictions,
         [RETURNS] = counts->returns,
         [OVERSIZED] = counts->oversized,
+        [SPILLED] = spilled,
+        [SPILLED_BYTES] = spilled_bytes,
         [REMOTE_REQUESTS] = counts->remote_requests,
         [MAX_HOPS] = counts->max_hops,
         [FRAMES_SENT] = frames->frames_sent,

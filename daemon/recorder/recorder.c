@@ -90,6 +90,14 @@ static void recorder_fail(struct recorder *recorder, int code)
     recorder->failed = code;
 }
 
+/* Beside the catalogue. */
+static void recorder_let_spill(struct shuntd *shuntd, const struct recorder *recorder)
+{
+    char base[sizeof recorder->path + sizeof "-spilled"];
+    snprintf(base, sizeof base, "%s-spilled", recorder->path);
+    home_set_spill(shuntd->home, shuntd->options.index_limit, base);
+}
+
 int recorder_create(struct shuntd *shuntd)
 {
     struct recorder *recorder = calloc(1, sizeof *recorder);
@@ -103,6 +111,8 @@ int recorder_create(struct shuntd *shuntd)
         code = catalogue_measure(recorder->live, &recorder->size);
     if (code != 0)
         recorder_fail(recorder, code);
+    else
+        recorder_let_spill(shuntd, recorder);
     code = known_create(&recorder->known, &shuntd->root, recorder->live, 0);
     if (code == 0 && (recorder->places = record_places_create()) == NULL)
         code = -ENOMEM;

@@ -177,7 +177,7 @@ int record_dir_decode(struct record_dir *dir, const void *bytes, size_t size)
                                .settled = record_get64(from + 24),
                                .stood = record_get64(from + 32)};
     memcpy(dir->mirror, from + 40, RECORD_MIRROR_MAX);
-    const uint32_t flags = RECORD_LOADED | RECORD_MARKED | RECORD_UNLISTED | RECORD_WRITTEN | RECORD_DELEGATED;
+    const uint32_t flags = RECORD_LOADED | RECORD_MARKED | RECORD_UNLISTED | RECORD_WRITTEN | RECORD_DELEGATED | RECORD_SPILLED;
     if ((dir->flags & ~flags) != 0 || dir->why >= RECORD_WHY_COUNT)
         return -EBADMSG;
     return dir->marker >> RECORD_MARKER_BITS || !record_mirror_is_sane(dir->mirror, dir->marker) ? -EBADMSG : 0;

@@ -81,6 +81,7 @@ enum record_dir_flag {
     RECORD_UNLISTED = 4,   /* the trunk could not be listed (no permission): absent names must be asked of it */
     RECORD_WRITTEN = 8,    /* the trunk has been told `changed` */
     RECORD_DELEGATED = 16, /* all its names are at home here, whatever their shards */
+    RECORD_SPILLED = 32,   /* its names are not in this index, but in a file of the daemon's, which is asked */
 };
 
 /* Why creates in a directory stay in the trunk although the placement says otherwise. */

@@ -546,8 +546,8 @@ int names_find(struct names_root *root, struct dirid dir, const char *name, size
 bool names_has_all(const struct names_root *root, struct dirid dir, const char *name, size_t length,
                    const struct view_found *found)
 {
-    if (found->dir_known && (found->dir.flags & RECORD_DELEGATED))
-        return true;
+    if (found->dir_known && (found->dir.flags & (RECORD_DELEGATED | RECORD_SPILLED)))
+        return !(found->dir.flags & RECORD_SPILLED);
     bool is_home =
         request_is_sole_home(root->channel) || request_is_home(root->channel, record_shard(dir, record_hash(name, length)));
     return is_home && request_gains(root->channel) == found->gains;
@@ -642,11 +642,14 @@ static int names_list_near(struct names_root *root, struct dirid dir, uint64_t f
     return code >= 0 ? code : is_over ? -ESTALE : names_fail(root, code);
 }
 
-/* What it is told is true until `losses` says otherwise. */
+/* Are all of its names in this node's index? True until `losses` says otherwise. */
 static bool names_is_whole(struct names_root *root, struct dirid dir)
 {
     struct view_found found;
-    return names_search_index(root, dir, NULL, 0, &found) == 0 && found.dir_known && (found.dir.flags & RECORD_DELEGATED);
+    const bool is_known = names_search_index(root, dir, NULL, 0, &found) == 0 && found.dir_known;
+    if (!is_known || (found.dir.flags & RECORD_SPILLED))
+        return !is_known && request_is_sole_home(root->channel);
+    return request_is_sole_home(root->channel) || (found.dir.flags & RECORD_DELEGATED);
 }
 
 /* What was asked for and what was read then are together all names only if none began to leave this node's index in
@@ -655,8 +658,7 @@ static int names_list_dir(struct names_root *root, struct dirid dir, uint64_t *f
 {
     struct request_channel *channel = root->channel;
     uint32_t losses = request_losses(channel);
-    int code =
-        request_is_sole_home(channel) || names_is_whole(root, dir) ? 0 : names_ask_far(root, dir, *from, room, &merging->far);
+    int code = names_is_whole(root, dir) ? 0 : names_ask_far(root, dir, *from, room, &merging->far);
     HOOK("list-asked");
     if (code != 0)
         return code;

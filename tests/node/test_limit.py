@@ -90,17 +90,17 @@ for line in sys.stdin:
 
 class Limited:
     def __init__(self, shunt, root, placement, **settings):
-        self.shunt, self.root, self.settings = shunt, root, {**LIMIT, **settings}
+        self.shunt, self.root, self.settings = shunt if isinstance(shunt, list) else [shunt.path], root, {**LIMIT, **settings}
         self.tool("start", "--root", root, "--placement", placement).check()
 
     def tool(self, *words, **more):
-        return run([self.shunt.path, *words], **{**self.settings, **more})
+        return run([*self.shunt, *words], **{**self.settings, **more})
 
     def python(self, script, *words):
         return self.tool("exec", "--root", self.root, "--", PYTHON, "-c", script, *words).check()
 
     def open(self, script, *words):
-        return subprocess.Popen([str(word) for word in (self.shunt.path, "exec", "--root", self.root, "--", PYTHON, "-c", script,
+        return subprocess.Popen([str(word) for word in (*self.shunt, "exec", "--root", self.root, "--", PYTHON, "-c", script,
                                                         *words)],
                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment(**self.settings))
 
@@ -226,18 +226,79 @@ def test_a_daemon_that_dies_meanwhile(limited):
     assert sorted(limited.python(ALL, limited.root).split("\n")[:-1]) == expected
 
 
-def test_one_directory_above_the_limit_is_served_with_a_message(shunt, root):
+HUGE = f"""
+import errno, os, sys
+d, step, made = sys.argv[1] + '/huge', int(sys.argv[2]), 'new' + sys.argv[2]
+names = {{f'name.{{i:05}}' for i in range(step, 20000)}} | {{f'new{{i}}' for i in range(step)}}
+assert set(os.listdir(d)) == names and len(os.listdir(d)) == len(names)
+for i in range(step, 20000, 500):
+    name = f'{{d}}/name.{{i:05}}'
+    assert os.stat(name).st_size == 0
+    try:
+        os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY)
+        assert False
+    except FileExistsError:
+        pass
+assert not os.path.exists(d + '/none') and os.access(f'{{d}}/name.{{step:05}}', os.F_OK)
+open(d + '/' + made, 'x').close()
+os.rename(d + '/' + made, d + '/moving')
+os.rename(d + '/moving', f'{{d}}/name.{{step + 1:05}}')
+os.rename(f'{{d}}/name.{{step + 1:05}}', d + '/' + made)
+open(f'{{d}}/name.{{step + 1:05}}', 'x').close()
+os.mkdir(d + '/' + made + '.d')
+os.rmdir(d + '/' + made + '.d')
+os.unlink(f'{{d}}/name.{{step:05}}')
+names = names - {{f'name.{{step:05}}'}} | {{made}}
+assert sorted(os.listdir(d)) == sorted(names)
+seen = os.scandir(d)
+some = [next(seen).name for _ in range(10)]
+os.unlink(d + '/name.19999')
+open(d + '/name.19999', 'x').close()
+rest = [entry.name for entry in seen]
+assert len(some + rest) == len(set(some + rest)) and set(some + rest) >= names - {{'name.19999'}}
+try:
+    os.rmdir(d)
+    assert False
+except OSError as e:
+    assert e.errno == errno.ENOTEMPTY
+"""
+
+
+def huge(shunt, root, placement, **settings):
     (root / "huge").mkdir()
     for i in range(20000):
         (root / "huge" / f"name.{i:05}").touch()
-    made = Limited(shunt, root, "auto")
-    script = ("import os, sys\nd = sys.argv[1] + '/huge'\nassert len(os.listdir(d)) == 20000\n"
-              "for i in range(0, 20000, 500): os.stat(f'{d}/name.{i:05}')\n"
-              "open(d + '/new', 'x').close()\nos.unlink(d + '/name.00000')\nassert len(os.listdir(d)) == 20000")
-    made.python(script, root)
-    assert made.counters()["index_oversized"] >= 1
+    return Limited(shunt, root, placement, **settings)
+
+
+@pytest.mark.parametrize("placement", ["branch", "auto"])
+def test_one_directory_above_the_limit_is_looked_up_in_a_file(shunt, root, placement):
+    made = huge(shunt, root, placement)
+    for step in range(3):
+        made.python(HUGE, root, step)
+    counters = made.counters()
+    assert counters["index_oversized"] >= 1 and counters["index_spilled"] == 1 and counters["index_spilled_bytes"] > 1 << 20
+    assert counters["index_bytes"] < 1 << 20 and counters["index_file_bytes"] < 2 << 20 and counters["malformed"] == 0
     log = (pathlib.Path(made.status()["run_dir"]) / "log").read_text()
-    assert "huge: its 20000 names take more than the 1 MiB of the limit" in log
+    assert "huge: its 20000 names take more than the 1 MiB of the limit, and are looked up in a file" in log
+    os.kill(made.status()["pid"], signal.SIGKILL)
+    made.python(HUGE, root, 3)
+    names = sorted(made.python("import os, sys; print('\\n'.join(os.listdir(sys.argv[1])))", root / "huge").split("\n")[:-1])
+    made.tool("stop", "--root", root).check()
+    made.tool("export", root).check()
+    assert sorted(os.listdir(root / "huge")) == names and len(names) == 20000
+
+
+def test_one_that_cannot_be_spilled_stays_in_the_index(shunt, root, area, mounts):
+    """The file system of the catalogue has room for that, and for no more."""
+    (area / "small").mkdir()
+    mounts("mount", "-t", "tmpfs", "-o", "size=24m", "none", area / "small").check()
+    made = huge([*mounts.prefix, shunt.path], root, "branch", SHUNT_CATALOGUE_DIR=area / "small")
+    for step in range(2):
+        made.python(HUGE, root, step)
+    assert made.counters()["index_spilled"] == 0 and made.counters()["index_bytes"] > 1 << 20
+    log = (pathlib.Path(made.status()["run_dir"]) / "log").read_text()
+    assert "the names of directories above the limit of the index stay in it: No space left on device" in log
     made.tool("stop", "--root", root).check()
 
 

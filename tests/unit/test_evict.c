@@ -85,7 +85,7 @@ Test(evict, who_asks_for_it_in_time_keeps_it)
 Test(evict, one_that_is_asked_for_again_and_again_stays_for_longer)
 {
     const unsigned tick = CLOCK_SECOND / 100;
-    for (unsigned i = 0; i < 8; i++) {
+    for (unsigned i = 0; i < 6; i++) {
         uint64_t stays = 0;
         load("out");
         for (; evict_is_known("out"); stays += tick) {
