@@ -293,17 +293,14 @@ static int daemon_stop_leftover(void *root, pid_t pid, const char *run_dir)
     return answer;
 }
 
-/* Without a session: what still serves a directory that was at that path is ended. */
+/* Without a session: what still serves a directory that was at that path is ended. As daemon_stop. */
 static int daemon_stop_former(const char *root, const char *node)
 {
     char own[PATH_MAX + sizeof LAYOUT_OWN];
     struct stat stat;
     int count = leftover_each(root, node, daemon_stop_leftover, (void *)root);
     snprintf(own, sizeof own, "%s/" LAYOUT_OWN, root);
-    if (count != 0 || lstat(own, &stat) == 0)
-        return count < 0 ? -1 : 0;
-    error_report("%s: nothing serves it, it has no .shunt (give the directory that 'shunt start' was given)", root);
-    return -1;
+    return count < 0 ? -1 : count == 0 && lstat(own, &stat) != 0;
 }
 
 int daemon_stop(const char *root, const char *node)
@@ -323,6 +320,19 @@ int daemon_stop_all(const struct roots *roots, size_t count, const char *node)
     for (size_t i = 0; i < count; i++)
         if (daemon_stop(roots->paths[i], node) < 0)
             answer = -1;
+    return answer;
+}
+
+int daemon_stop_served(const struct roots *roots, const char *node)
+{
+    int answer = 0;
+    for (size_t i = 0; i < roots->count; i++) {
+        int code = daemon_stop(roots->paths[i], node);
+        if (code > 0)
+            error_report("%s: nothing serves it, it has no .shunt (give the directory that 'shunt start' was given)",
+                         roots->paths[i]);
+        answer = code != 0 ? -1 : answer;
+    }
     return answer;
 }
 

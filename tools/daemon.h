@@ -30,10 +30,12 @@ int daemon_take_leaf_full(const struct command *, const char *text, const char *
  * that was started here serves any more. */
 int daemon_start(const struct roots *, const struct daemon_options *);
 /* Returns when those of this host have ended, or the one that goes by the name `node` if that is not NULL. 0,
- * also if there is none; -1 after a complaint, also of a directory that was never served. */
+ * also if there is none; 1: there is none, nor was there ever; -1 after a complaint. */
 int daemon_stop(const char *root, const char *node);
 /* Ends the session of each root: asks a daemon of this host to tell all of its session, wherever they run, and returns
  * when they have ended. 0, also if there is no session; -1 after a complaint. */
 int daemon_stop_everywhere(const struct roots *);
 /* Every one of them, whatever happens to the others. 0 or -1. */
 int daemon_stop_all(const struct roots *, size_t count, const char *node);
+/* ... and one that was never served is complained of. */
+int daemon_stop_served(const struct roots *, const char *node);

@@ -168,18 +168,21 @@ static int launch_set_environment(const struct roots *roots, const char *node)
     return launch_set("SHUNT_NODE", strdup(node));
 }
 
-int launch_exec(const struct roots *roots, const char *node, char **command)
+int launch_exec(const struct roots *roots, const char *node, char **command, bool asks)
 {
     size_t count = 0;
     while (command[count])
         count++;
-    char **words = launch_set_environment(roots, node) == 0 ? calloc(count + 4, sizeof *words) : NULL;
+    char **words = launch_set_environment(roots, node) == 0 ? calloc(count + 5, sizeof *words) : NULL;
     if (!words)
         return LAUNCH_NO_SHIM;
-    words[0] = "shunt";
-    words[1] = LAUNCH_PROVE;
-    words[2] = "--";
-    memcpy(words + 3, command, count * sizeof *words);
+    size_t at = 0;
+    words[at++] = "shunt";
+    words[at++] = LAUNCH_PROVE;
+    if (asks)
+        words[at++] = "--" LAUNCH_SERVED;
+    words[at++] = "--";
+    memcpy(words + at, command, count * sizeof *words);
     fflush(NULL);
     SYS3(SYS_execve, "/proc/self/exe", words, environ);
     error_report("/proc/self/exe: cannot be executed (mount /proc)");

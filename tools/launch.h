@@ -15,8 +15,10 @@
 #define LAUNCH_PROVE "prove"
 enum { LAUNCH_NO_SHIM = 125, LAUNCH_NOT_EXECUTABLE = 126, LAUNCH_NOT_FOUND = 127 };
 
-/* Replaces this process. Returns only on failure: LAUNCH_NO_SHIM, after a complaint. */
-int launch_exec(const struct roots *, const char *node, char **command);
+/* Replaces this process. Returns only on failure: LAUNCH_NO_SHIM, after a complaint. `asks`: a command is run only if all roots
+ * are served. */
+int launch_exec(const struct roots *, const char *node, char **command, bool asks);
+#define LAUNCH_SERVED "served"
 
 /* Says in this process's environment what the roots are, for programs in other mount namespaces (names/origin.h). 0, or -1
  * after a complaint. */

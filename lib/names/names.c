@@ -268,16 +268,37 @@ static struct iovec names_words(const char *text)
     return (struct iovec){(void *)text, strlen(text)};
 }
 
+/* Is there a session of another user's? A program that became somebody else looks for that one's daemon. */
+static bool names_is_of_another(const struct names_root *root, char *user, size_t size)
+{
+    struct text t;
+    uid_t uid;
+    if (session_user(root->path, &uid) != 0 || uid == (uid_t)SYS0(SYS_geteuid))
+        return false;
+    text_init(&t, user, size);
+    text_number(&t, uid, 10);
+    return true;
+}
+
 /* Fail closed, and say why once: in one write, from where the words are, since the stack may be a signal's.
  */
 static int names_fail(struct names_root *root, int code)
 {
     const bool is_elsewhere = code == -ENOENT && root->namespace != 0 && origin_is_other_namespace(root->namespace);
     struct names_failure failure = names_explain(is_elsewhere ? -EADDRNOTAVAIL : code);
-    const struct iovec line[] = {names_words("shunt: "),      names_words(root->path),
-                                 names_words(": "),           names_words(failure.failure),
-                                 names_words(failure.before), names_words(failure.of_root ? root->path : ""),
-                                 names_words(failure.after),  names_words("\n")};
+    char user[16] = "";
+    if (!is_elsewhere && (code == -ENOENT || code == -EACCES || code == -EPERM) && names_is_of_another(root, user, sizeof user))
+        failure = (struct names_failure){"served for another user, number ",
+                                         " (run the program as that user, or read with 'shunt ls ", true, "')"};
+    const struct iovec line[] = {names_words("shunt: "),
+                                 names_words(root->path),
+                                 names_words(": "),
+                                 names_words(failure.failure),
+                                 names_words(user),
+                                 names_words(failure.before),
+                                 names_words(failure.of_root ? root->path : ""),
+                                 names_words(failure.after),
+                                 names_words("\n")};
     if (__atomic_exchange_n(&root->told, 1, __ATOMIC_RELAXED) == 0)
         SYS3(SYS_writev, 2, line, sizeof line / sizeof *line);
     return -EIO;

@@ -11,6 +11,9 @@
 #include "union/disk.h"
 #include "union/lines.h"
 
+#define KEY "key" /* what its name begins with */
+#define KEY_PREFIX KEY "."
+
 #define KEY_HEAD "shunt-key 1"
 #define PROBE_HEAD "shunt-probe 1"
 #define TEXT_MAX 256
@@ -39,7 +42,7 @@ int key_make(int directory, const struct session *session)
     text_add(&t, "\n");
     if (!key_add_key(&t))
         return -EIO;
-    store_name(name, "key", session, 0);
+    store_name(name, KEY, session, 0);
     return disk_write_new(directory, name, text, t.length, 0600);
 }
 
@@ -81,7 +84,7 @@ int session_key(const char *root, const struct session *session, uint8_t key[SES
     int directory = store_open(root);
     if (directory < 0)
         return directory;
-    store_name(name, "key", session, 0);
+    store_name(name, KEY, session, 0);
     int fd = sys_openat(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0);
     sys_close(directory);
     if (fd < 0)
@@ -141,4 +144,24 @@ int probe_check(int directory, const struct session *session)
         return -EXDEV;
     ssize_t size = disk_read(directory, name, found, sizeof found);
     return size == (ssize_t)length && memcmp(found, expected, length) == 0 ? 0 : -EXDEV;
+}
+
+int session_user(const char *root, uid_t *uid)
+{
+    char buffer[512] __attribute__((aligned(8)));
+    struct disk_scan scan;
+    const struct disk_name *one;
+    struct statx stat;
+    int directory = store_open(root), found = -ENOENT;
+    if (directory < 0)
+        return directory;
+    int more = disk_scan_init(&scan, directory, ".", buffer, sizeof buffer);
+    while (more >= 0 && found != 0 && (more = disk_scan_next(&scan, &one)) > 0)
+        if (strncmp(one->name, KEY_PREFIX, sizeof KEY_PREFIX - 1) == 0)
+            found = sys_statx(directory, one->name, AT_SYMLINK_NOFOLLOW, STATX_UID, &stat);
+    disk_scan_finish(&scan);
+    sys_close(directory);
+    if (found == 0)
+        *uid = stat.stx_uid;
+    return found;
 }

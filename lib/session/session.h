@@ -149,6 +149,10 @@ int session_revise(const char *root, struct session *);
  * alone; -EBADMSG; -ESTALE: it is another session's. */
 int session_key(const char *root, const struct session *, uint8_t key[SESSION_KEY_SIZE]);
 
+/* The user of a session that has members, from whose key it is, which others may not read: 0; -ENOENT: there is none; another
+ * -errno. Takes little of the stack. */
+int session_user(const char *root, uid_t *uid);
+
 /* ns between two heartbeats of a member: each is a request to the file system's metadata server, so all of them together
  * heartbeat no more than fifty times a second. Pure. */
 uint64_t session_beat_interval(size_t members);

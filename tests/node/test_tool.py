@@ -881,9 +881,25 @@ def with_stand_ins(installed, area):
     return installed, library
 
 
-def test_exec_gives_the_command_its_environment(with_stand_ins, root, area):
+@pytest.fixture
+def serve(shunt, root):
+    """Starts real daemons: exec goes to none that is not there."""
+    roots = []
+
+    def start(root, node):
+        roots.append(root)
+        shunt("start", "--root", root, "--node", node, SHUNT_FABRIC="tcp:lo").check()
+
+    yield start
+    for one in roots:
+        shunt("stop", "--root", one)
+
+
+def test_exec_gives_the_command_its_environment(with_stand_ins, root, area, serve):
     tool, library = with_stand_ins
     (area / "second").mkdir()
+    for one, node in ((root, "n7"), (area / "second", "n7"), (root, "n8")):
+        serve(one, node)
     show = ["sh", "-c", 'echo "$LD_PRELOAD $SHUNT_ROOT $SHUNT_NODE"']
     out = run([tool, "exec", "--root", root, "--root", area / "second", "--root", f"{root}/.", "--node", "n7", "--",
                *show]).check()
@@ -893,8 +909,9 @@ def test_exec_gives_the_command_its_environment(with_stand_ins, root, area):
     assert out == f"libm.so.6:{library} {root} n8\n"
 
 
-def test_exec_answers_as_the_command_does(with_stand_ins, root, area):
+def test_exec_answers_as_the_command_does(with_stand_ins, root, area, serve):
     tool, _ = with_stand_ins
+    serve(root, "n1")
     command = [tool, "exec", "--root", root, "--"]
     assert run([*command, "sh", "-c", "exit 7"]).status == 7
     assert run([*command, "no-such-command"]).status == 127

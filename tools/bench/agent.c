@@ -115,7 +115,7 @@ static void agent_become_worker(struct agent *agent, enum talk_kind kind, int so
     if (readlink("/proc/self/exe", own, sizeof own - 1) > 0)
         dup2(socket, STDIN_FILENO);
     if (kind == TALK_SHIMMED)
-        _exit(launch_exec(&agent->roots, agent->options.node, words));
+        _exit(launch_exec(&agent->roots, agent->options.node, words, false));
     SYS3(SYS_execve, own, words, environ);
     error_report("/proc/self/exe: cannot be executed (mount /proc)");
     _exit(STATUS_FAILED);

@@ -4,12 +4,13 @@
 
 #include "daemon.h"
 #include "launch.h"
+#include "reach.h"
 #include "command.h"
 #include "commands.h"
 
 const struct choice command_exec_choices[] = {
     {'r', "root", "DIR", "the shared directory; may be given again (default: SHUNT_ROOT)"},
-    {'n', "node", "NAME", "what this node is called, as for start"},
+    {'n', "node", "NAME", "what this node is called (default: the name of its daemon)"},
     {0},
 };
 
@@ -28,10 +29,10 @@ int command_exec(const struct command *command, int argc, char **argv)
     int status = wrong ? STATUS_USAGE : command_status(end);
     if (!wrong && end == COMMAND_END && optind == argc)
         status = error_usage(command, "no command is given");
-    else if (!wrong && end == COMMAND_END && (roots_default(&roots) < 0 || daemon_node(&options, node) < 0))
+    else if (!wrong && end == COMMAND_END && roots_default(&roots) < 0)
         status = STATUS_USAGE;
-    else if (!wrong && end == COMMAND_END)
-        status = launch_exec(&roots, options.node, argv + optind);
+    else if (!wrong && end == COMMAND_END && (status = reach_node(&roots, &options, node)) == 0)
+        status = launch_exec(&roots, options.node, argv + optind, true);
     roots_finish(&roots);
     return status;
 }

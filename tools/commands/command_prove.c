@@ -3,12 +3,23 @@
 #include <getopt.h>
 
 #include "launch.h"
+#include "reach.h"
 #include "command.h"
 #include "commands.h"
 
+const struct choice command_prove_choices[] = {
+    {'s', LAUNCH_SERVED, NULL, "and that the roots are served"},
+    {0},
+};
+
 int command_prove(const struct command *command, int argc, char **argv)
 {
+    bool asks = false;
     int end = command_option(command, argc, argv);
+    if (end == 's') {
+        asks = true;
+        end = command_option(command, argc, argv);
+    }
     if (end != COMMAND_END)
         return command_status(end);
     if (optind == argc)
@@ -19,5 +30,5 @@ int command_prove(const struct command *command, int argc, char **argv)
                      LAUNCH_PRELOAD_NAME);
         return LAUNCH_NO_SHIM;
     }
-    return launch_command(argv + optind);
+    return !asks || reach_prove() ? launch_command(argv + optind) : LAUNCH_NO_SHIM;
 }

@@ -97,7 +97,7 @@ static int command_run_command(const struct run *run, char **words)
         command_run_give_signals_back(before);
         stopping_release();
         sigprocmask(SIG_SETMASK, &mask, NULL);
-        _exit(launch_exec(&run->roots, run->options.node, words));
+        _exit(launch_exec(&run->roots, run->options.node, words, false));
     }
     if (child < 0)
         error_report("cannot start a process: %s (end other processes and run this again)", strerror(errno));

@@ -34,8 +34,7 @@ int command_stop(const struct command *command, int argc, char **argv)
         status = STATUS_USAGE;
     else if (!wrong && end == COMMAND_END && all && node != NULL)
         status = error_usage(command, "--all and --node exclude each other");
-    else if (!wrong && end == COMMAND_END &&
-             (all ? daemon_stop_everywhere(&roots) : daemon_stop_all(&roots, roots.count, node)) < 0)
+    else if (!wrong && end == COMMAND_END && (all ? daemon_stop_everywhere(&roots) : daemon_stop_served(&roots, node)) < 0)
         status = STATUS_FAILED;
     roots_finish(&roots);
     return status;

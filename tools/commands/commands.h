@@ -8,7 +8,7 @@
 
 extern const struct choice command_ls_choices[], command_stat_choices[], command_tree_choices[], command_find_choices[],
     command_names_choices[], command_export_choices[], command_fsck_choices[], command_start_choices[], command_stop_choices[],
-    command_status_choices[], command_exec_choices[], command_run_choices[];
+    command_status_choices[], command_exec_choices[], command_run_choices[], command_prove_choices[];
 
 int command_ls(const struct command *, int argc, char **argv);
 int command_stat(const struct command *, int argc, char **argv);

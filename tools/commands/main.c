@@ -40,8 +40,8 @@ static const struct command commands[] = {
     {"bench", "[OPTION]... DIR", "Measure what a shared directory costs there, and whether shunt would help.", plan_choices, 0,
      command_bench},
     {"help", "[SUBCOMMAND]", "Explain a subcommand.", NULL, 0, main_command_of_help},
-    {LAUNCH_PROVE, "COMMAND...", "Prove that the shim is loaded, then run a command.", NULL, COMMAND_COMMAND | COMMAND_HIDDEN,
-     command_prove},
+    {LAUNCH_PROVE, "COMMAND...", "Prove that the shim is loaded, then run a command.", command_prove_choices,
+     COMMAND_COMMAND | COMMAND_HIDDEN, command_prove},
     {WORKER, "TOP", "Make the calls that a benchmark measures.", NULL, COMMAND_HIDDEN, worker},
     {0},
 };

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# SPDX-FileCopyrightText: The shunt authors
+"""Who is told what when no daemon can be reached."""
+
+import os
+import pathlib
+import tempfile
+
+import pytest
+from conftest import IS_SUPERUSER
+
+
+class Session:
+    def __init__(self, shunt, root, run_base):
+        self.shunt, self.root, self.settings = shunt, root, {"SHUNT_RUN_DIR": run_base}
+
+    def __call__(self, *words, **settings):
+        return self.shunt(words[0], *(["--root", self.root] if words[0] != "export" else []), *words[1:],
+                          **{**self.settings, **settings})
+
+    def start(self, *nodes, **settings):
+        for node in nodes:
+            self("start", "--placement", "branch", "--node", node, **settings).check()
+
+
+@pytest.fixture
+def session(shunt, root, run_base):
+    made = Session(shunt, root, run_base)
+    yield made
+    made("stop")
+
+
+# exec with no daemon
+
+
+@pytest.mark.parametrize("was_served", [False, True])
+def test_exec_without_a_daemon_runs_nothing(session, area, was_served):
+    """Also where the command would not touch the root."""
+    if was_served:
+        session.start("n1")
+        session("stop").check()
+    result = session("exec", "--", "touch", area / "ran", SHUNT_NODE="n1")
+    assert result.status == 125 and "no daemon is running for this root (run 'shunt start" in result.err, result
+    assert not (area / "ran").exists()
+    assert len(result.err.splitlines()) == 1
+
+
+def test_exec_with_a_root_that_is_not_served(session, area, shunt):
+    session.start("n1")
+    (area / "other").mkdir()
+    result = session("exec", "--root", area / "other", "--", "true", SHUNT_NODE="n1")
+    assert result.status == 125 and f"{area}/other: no daemon is running" in result.err, result
+
+
+# Which daemon
+
+
+def test_exec_finds_the_one_daemon_of_this_host(session):
+    session.start("n1")
+    session("exec", "--", "touch", session.root / "file").check()
+    assert session("exec", "--", "printenv", "SHUNT_NODE").check() == "n1\n"
+    result = session("exec", "--node", "n2", "--", "true")
+    assert result.status == 125 and "n1" in result.err, result
+    result = session("exec", "--", "true", SHUNT_NODE="n2")
+    assert result.status == 125 and "n1" in result.err, result
+
+
+def test_exec_names_them_where_there_are_several(session):
+    session.settings["SHUNT_FABRIC"] = "tcp:lo"
+    session.start("n1", "n2")
+    result = session("exec", "--", "true")
+    assert result.status == 125 and "--node one of n" in result.err and ", n" in result.err, result
+    session("exec", "--node", "n2", "--", "touch", session.root / "file").check()
+    session("stop", "--node", "n1").check()
+    assert session("exec", "--", "printenv", "SHUNT_NODE").check() == "n2\n"
+
+
+def test_a_daemon_that_is_started_again_is_waited_for(session):
+    session.start("n1")
+    status = session("status", "--json").check()
+    os.kill(int(status.split('"pid":')[1].split(",")[0]), 9)
+    session("exec", "--", "touch", session.root / "file").check()
+
+
+# Whose session
+
+
+@pytest.mark.skipif(not IS_SUPERUSER, reason="becomes another user")
+def test_another_user_is_told_whose_session_it_is(shunt, run_base):
+    with tempfile.TemporaryDirectory() as area:  # others may not go into pytest's
+        os.chmod(area, 0o755)
+        session = Session(shunt, pathlib.Path(area) / "root", run_base)
+        session.root.mkdir()
+        session.root.chmod(0o777)
+        session.start("n1")
+        become = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
+        result = session("exec", "--", *become, "touch", session.root / "file")
+        session("stop").check()
+    assert result.status == 1 and "served for another user, number 0" in result.err and "no daemon" not in result.err, result

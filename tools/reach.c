@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#include "reach.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "command.h"
+#include "config/config.h"
+#include "launch.h"
+#include "request/request.h"
+#include "session/session.h"
+#include "union/listing.h"
+
+/* The nodes by which one root is served here. */
+struct reach {
+    const char *root;
+    char names[512]; /* for people; what does not fit is left out */
+    char one[LAYOUT_NODE_MAX + 1];
+    size_t count;
+    bool has_wanted;
+};
+
+/* One that is being started again is there; why one cannot be used is said by the library. */
+static bool reach_is_there(const char *run_dir)
+{
+    struct request_channel *channel;
+    int code = request_attach(&channel, run_dir);
+    if (code == 0)
+        request_abandon(channel);
+    return code != -ENOENT && code != -EHOSTDOWN;
+}
+
+static void reach_add(struct reach *reach, const char *node, const char *wanted)
+{
+    size_t length = strlen(reach->names);
+    snprintf(reach->names + length, sizeof reach->names - length, "%s%s", length > 0 ? ", " : "", node);
+    snprintf(reach->one, sizeof reach->one, "%s", node);
+    reach->has_wanted |= strcmp(node, wanted) == 0;
+    reach->count++;
+}
+
+/* `beginning` is what all run directories of the root begin with. */
+static void reach_look_in(struct reach *reach, const char *beginning, const char *wanted)
+{
+    char above[SESSION_RUN_MAX], run_dir[SESSION_RUN_MAX + NAME_MAX + 2];
+    const char *name = strrchr(beginning, '/') + 1;
+    size_t length = strlen(name);
+    snprintf(above, sizeof above, "%.*s", (int)(name - beginning), beginning);
+    DIR *all = opendir(above);
+    for (struct dirent *one; all != NULL && (one = readdir(all)) != NULL;) {
+        snprintf(run_dir, sizeof run_dir, "%s%s", above, one->d_name);
+        if (strncmp(one->d_name, name, length) == 0 && reach_is_there(run_dir))
+            reach_add(reach, one->d_name + length, wanted);
+    }
+    if (all != NULL)
+        closedir(all);
+}
+
+static int reach_look(struct reach *reach, const char *root, const char *wanted)
+{
+    struct union_root found;
+    struct config config;
+    char beginning[SESSION_RUN_MAX];
+    struct text t;
+    *reach = (struct reach){.root = root};
+    config_read(&config, environ);
+    int code = union_root_init(&found, root, 0);
+    if (code != 0) {
+        error_report_path(root, code);
+        return -1;
+    }
+    text_init(&t, beginning, sizeof beginning);
+    session_run_dir(&t, config.run_base, geteuid(), found.device, found.id.ino, "");
+    if (text_ok(&t))
+        reach_look_in(reach, beginning, wanted);
+    union_root_finish(&found);
+    return 0;
+}
+
+/* `chosen`: by somebody, or since another root is served by it. */
+static int reach_choose(const struct reach *reach, struct daemon_options *options, bool chosen)
+{
+    if (reach->has_wanted || reach->count == 0)
+        return 0;
+    if (chosen)
+        error_report("%s: no daemon of this host is named '%s' (its daemon%s: %s)", reach->root, options->node,
+                     reach->count == 1 ? " is" : "s are", reach->names);
+    else if (reach->count > 1)
+        error_report("%s: several daemons of this host serve it (give --node one of %s)", reach->root, reach->names);
+    if (reach->count != 1 || chosen)
+        return LAUNCH_NO_SHIM;
+    strcpy(options->node, reach->one);
+    return 0;
+}
+
+int reach_node(const struct roots *roots, struct daemon_options *options, const char *given)
+{
+    struct reach reach;
+    const char *node = getenv("SHUNT_NODE");
+    bool chosen = (given != NULL && *given != '\0') || (node != NULL && *node != '\0');
+    if (daemon_node(options, given) < 0)
+        return STATUS_USAGE;
+    for (size_t i = 0; i < roots->count; i++) {
+        int status =
+            reach_look(&reach, roots->paths[i], options->node) < 0 ? LAUNCH_NO_SHIM : reach_choose(&reach, options, chosen);
+        if (status != 0)
+            return status;
+        chosen = true;
+    }
+    return 0;
+}
+
+bool reach_prove(void)
+{
+    struct roots roots;
+    struct reach reach;
+    const char *node = getenv("SHUNT_NODE");
+    roots_init(&roots);
+    bool reaches = roots_default(&roots) == 0;
+    for (size_t i = 0; reaches && i < roots.count; i++) {
+        reaches = reach_look(&reach, roots.paths[i], node != NULL ? node : "") == 0 && reach.has_wanted;
+        if (!reaches)
+            error_report("%s: no daemon is running for this root (run 'shunt start --root %s')", reach.root, reach.root);
+    }
+    roots_finish(&roots);
+    return reaches;
+}
