@@ -442,6 +442,20 @@ static int names_attach_patiently(struct names_root *root)
     return code;
 }
 
+void names_detach(struct names_root *root)
+{
+    struct request_channel *channel = root->channel, *inherited = root->inherited_channel;
+    struct view *view = root->view;
+    root->view = NULL;
+    root->channel = root->inherited_channel = NULL;
+    if (view != NULL)
+        view_abandon(view);
+    if (channel != NULL)
+        request_abandon(channel);
+    if (inherited != NULL)
+        request_abandon(inherited);
+}
+
 bool names_is_attached(struct names_root *root)
 {
     return __builtin_expect(names_root_is_attached(root), 1) || names_attach_patiently(root) == 0;

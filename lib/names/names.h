@@ -79,6 +79,8 @@ static inline void names_process_check(struct names_root *roots, unsigned count)
         names_process_is_new(roots, count);
 }
 
+/* Unmaps them, where no other thread, and nothing that a signal handler interrupted, can be in them. */
+void names_detach(struct names_root *);
 /* Makes sure that index and channel are mapped and the daemon lives. 0 or -EIO. */
 int names_attach(struct names_root *);
 /* The same without a word: whether the caller's business is this root's at all is not known yet. */

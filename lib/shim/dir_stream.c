@@ -38,6 +38,22 @@ static struct dir_stream *dir_stream_map_range(void)
     return none;
 }
 
+void dir_stream_map(void)
+{
+    dir_stream_map_range();
+}
+
+void dir_stream_unmap(void)
+{
+    struct dir_stream *range = shim_state.dir_stream.range;
+    for (unsigned i = 0; range != NULL && i < STREAMS; i++)
+        if (range[i].taken != 0)
+            return;
+    shim_state.dir_stream.range = NULL;
+    if (range != NULL)
+        sys_munmap(range, STREAMS * sizeof *range);
+}
+
 bool dir_stream_is_ours(const DIR *stream)
 {
     const struct dir_stream *at = (const struct dir_stream *)stream;

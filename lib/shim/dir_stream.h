@@ -43,6 +43,9 @@ struct dir_stream {
     char first[STREAM_BUFFER] __attribute__((aligned(8)));
 };
 
+/* The memory of all streams: maps it; unmaps it, where no other thread can be in it, if no stream is open. */
+void dir_stream_map(void);
+void dir_stream_unmap(void);
 bool dir_stream_is_ours(const DIR *);
 /* Takes libc's stream over if its directory is under a root: ours, or `libc` itself; NULL and errno if that
  * failed (libc's is closed then). */

@@ -225,6 +225,8 @@ SYMBOL(fd_protect, closefrom, void, (int))
 SYMBOL(notify, inotify_add_watch, int, (int, const char *, unsigned))
 SYMBOL(notify, fanotify_mark, int, (int, unsigned, unsigned long, int, const char *))
 
+SYMBOL(memory, mlockall, int, (int))
+
 SYMBOL(credentials, setuid, int, (uid_t))
 SYMBOL(credentials, seteuid, int, (uid_t))
 SYMBOL(credentials, setreuid, int, (uid_t, uid_t))
