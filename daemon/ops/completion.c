@@ -138,8 +138,8 @@ int completion_settle_by_disk(struct shuntd *shuntd, struct operation *operation
     if (another && operation->kind == OPERATION_UNLINK)
         operation->kind = OPERATION_CREATE;
     bool removing = operation->kind == OPERATION_UNLINK || operation->kind == OPERATION_RMDIR;
-    if ((there == 0) == !removing)
-        return completion_succeeded(shuntd, operation, &made, there == 0 ? dirid_of(&stat) : (struct dirid){0, 0});
+    if ((there == 0) == !removing) /* a directory may have been there before, so it is not known to be empty */
+        return completion_succeeded(shuntd, operation, &made, (struct dirid){0, 0});
     return completion_failed(shuntd, operation);
 }
 

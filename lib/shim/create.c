@@ -42,14 +42,24 @@ int create_reserve(struct target *t, uint8_t type, uint16_t flags)
     return code == 0 || code == TARGET_ASTRAY ? TARGET_RETRY : code;
 }
 
-void create_commit(struct target *t, const struct statx *stat)
+static void create_commit_as(struct target *t, const struct statx *stat, bool made)
 {
     struct message confirm = {
         .type = MESSAGE_COMMIT,
         .commit.entry = {.type = (uint8_t)(stat->stx_mode >> 12 & 15), .state = RECORD_LIVE, .ino = stat->stx_ino}};
-    if (confirm.commit.entry.type == DT_DIR)
+    if (made && confirm.commit.entry.type == DT_DIR)
         confirm.commit.child = dirid_of(stat);
     target_tell(t, &confirm);
+}
+
+void create_commit(struct target *t, const struct statx *stat)
+{
+    create_commit_as(t, stat, true);
+}
+
+void create_commit_found(struct target *t, const struct statx *stat)
+{
+    create_commit_as(t, stat, false);
 }
 
 void create_commit_there(struct target *t)

@@ -14,5 +14,7 @@ bool create_is_for_loader(const char *name, size_t length);
 int create_reserve(struct target *, uint8_t type, uint16_t flags);
 /* Not waited for. stat: with type, inode number and birth time. */
 void create_commit(struct target *, const struct statx *);
+/* The same for what was there before: a directory is not known to be empty. */
+void create_commit_found(struct target *, const struct statx *);
 /* The same for what is at real_at/real_path by now. Nothing: it is withdrawn. */
 void create_commit_there(struct target *);

@@ -59,7 +59,7 @@ static int operate_open_found_instead(struct target *t)
     struct statx stat;
     int code = sys_statx(t->real_at, t->real_path, AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_INO | STATX_BTIME, &stat);
     if (code == 0)
-        create_commit(t, &stat);
+        create_commit_found(t, &stat);
     else
         target_withdraw(t);
     code = target_look(t);
