@@ -82,6 +82,14 @@ def test_a_daemon_that_is_started_again_is_waited_for(session):
     session("exec", "--", "touch", session.root / "file").check()
 
 
+def test_status_waits_for_a_daemon_that_is_started_again(session):
+    session.start("n1")
+    for _ in range(5):
+        status = session("status", "--json").check()
+        os.kill(int(status.split('"pid":')[1].split(",")[0]), 9)
+    assert '"alive"' in session("status", "--json").check()
+
+
 # Whose session
 
 

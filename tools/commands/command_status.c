@@ -4,13 +4,17 @@
 #include <getopt.h>
 #include <stdio.h>
 
+#include "base/clock.h"
 #include "counters.h"
 #include "json.h"
+#include "request/request.h"
 #include "roots.h"
 #include "session/session.h"
 #include "union/listing.h"
 #include "command.h"
 #include "commands.h"
+
+#define RESTART_PATIENCE (10 * CLOCK_SECOND)
 
 const struct choice command_status_choices[] = {
     {'r', "root", "DIR", "the shared directory; may be given again (default: SHUNT_ROOT)"},
@@ -86,11 +90,34 @@ static void command_status_look_at_session(struct standing *standing)
         command_status_ask_all(standing);
 }
 
+/* Has the daemon that is asked for crashed, and is somebody about to start another one? */
+static bool command_status_is_restarted(const struct session *session, const char *node)
+{
+    const struct session_member *member = node ? session_find_node(session, node) : session_living(session);
+    if (!node && !member && session->count > 0)
+        member = session->members;
+    return member && session_lives(member) == 0 && request_supervisor(member->run_dir) != 0;
+}
+
+/* Programs wait for that one, too. */
+static int command_status_read(struct standing *standing)
+{
+    const struct timespec pause = clock_split(20 * CLOCK_MILLISECOND);
+    const uint64_t until = clock_monotonic() + RESTART_PATIENCE;
+    for (;;) {
+        int error = session_read(standing->root, &standing->session);
+        if (error != 0 || clock_monotonic() > until || !command_status_is_restarted(&standing->session, standing->asking->node))
+            return error;
+        session_finish(&standing->session);
+        clock_sleep(&pause);
+    }
+}
+
 static void command_status_look(struct standing *standing, const char *root, const struct asking *asking)
 {
     struct union_root opened;
     *standing = (struct standing){.root = root, .asking = asking, .all_error = -ENODATA};
-    standing->error = session_read(root, &standing->session);
+    standing->error = command_status_read(standing);
     if (standing->error == -ENOTDIR)
         standing->error = -ENOENT;
     if (standing->error == 0)
