@@ -165,7 +165,7 @@ static int launch_set_environment(const struct roots *roots, const char *node)
     if (!preload || launch_set("LD_PRELOAD", preload) < 0 || launch_set("SHUNT_ROOT", roots_join(roots)) < 0 ||
         launch_set_root_ids(roots) < 0)
         return -1;
-    return launch_set("SHUNT_NODE", strdup(node));
+    return launch_set("SHUNT_SERVED", strdup("1")) < 0 ? -1 : launch_set("SHUNT_NODE", strdup(node));
 }
 
 int launch_exec(const struct roots *roots, const char *node, char **command, bool asks)

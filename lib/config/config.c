@@ -84,6 +84,7 @@ void config_read(struct config *config, char *const environment[])
     config->roots = config_value(environment, "SHUNT_ROOT", NULL);
     config->root_ids = config_value(environment, "SHUNT_ROOT_ID", "");
     config->node = config_value(environment, "SHUNT_NODE", NULL);
+    config->served = config_value(environment, "SHUNT_SERVED", NULL) != NULL;
     config->fabric = config_value(environment, "SHUNT_FABRIC", "tcp");
     config->run_base = config_value(environment, "SHUNT_RUN_DIR", "/dev/shm");
     if (config->run_base[0] != '/') { /* the daemon and each program would look for it somewhere else */

@@ -9,6 +9,7 @@
  *     SHUNT_NODE       the name of this node (default: the host's name up to its first dot)
  *     SHUNT_PLACEMENT  auto or branch, for a daemon that is started
  *     SHUNT_LEAF_FULL  how many names a leaf takes, for a daemon that is started
+ *     SHUNT_SERVED     set by `shunt exec` and `run` for their command: a root that is exported after it is plain for it
  *     SHUNT_RUN_DIR    where node-local files go (default /dev/shm)
  *     SHUNT_DEADLINE   seconds that a request may take (default 30: longer than a node that vanished is waited for)
  *     SHUNT_FABRIC     how daemons reach each other, or none (default tcp)
@@ -18,6 +19,7 @@
  * The texts point into the environment block as it was handed in; a bad value is the default and named in
  * `bad`. Allocates nothing; async-signal-safe. */
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define CONFIG_INDEX_LEAST (1ull << 20)
@@ -32,6 +34,7 @@ struct config {
     const char *catalogue_base; /* NULL: where the run directory is */
     const char *run_base;
     const char *preload; /* LD_PRELOAD */
+    bool served;         /* SHUNT_SERVED: the roots were served when the command began whose child this is */
     enum config_placement placement;
     uint32_t leaf_full;   /* 0: the file system's default */
     uint64_t index_limit; /* bytes; 0: a part of the run directory */

@@ -131,7 +131,7 @@ static void names_root_begin(struct names_root *root, const struct names_setting
 {
     /* Not the whole structure: to write pages of texts would cost a process's start. */
     root->deadline = settings->deadline;
-    root->attaching = root->told = root->sight = 0;
+    root->attaching = root->told = root->served = root->sight = 0;
     root->view = NULL;
     root->channel = root->inherited_channel = NULL;
     root->namespace = settings->origin != NULL ? settings->origin->namespace : 0;
@@ -360,6 +360,7 @@ static int names_map(struct names_root *root)
      */
     __atomic_store_n(&root->view, view, __ATOMIC_RELEASE);
     __atomic_store_n(&root->channel, channel, __ATOMIC_RELEASE);
+    __atomic_store_n(&root->served, 1, __ATOMIC_RELAXED);
     return 0;
 }
 
@@ -440,6 +441,24 @@ static int names_attach_patiently(struct names_root *root)
     while ((code = names_attach_root(root)) == -EINPROGRESS && clock_monotonic() - began < root->deadline)
         SYS2(SYS_nanosleep, &pause, NULL);
     return code;
+}
+
+/* One that was never served is none: its daemon may have been forgotten. What a client of a network file system remembers of a
+ * name that was not there is checked once the directory's own attributes are new. */
+bool names_is_plain(struct names_root *root)
+{
+    struct statx stat;
+    if (names_root_is_attached(root) || __atomic_load_n(&root->served, __ATOMIC_RELAXED) == 0)
+        return false;
+    const int code = names_attach_patiently(root);
+    const int fd =
+        code == -ENOENT || code == -EHOSTDOWN ? sys_openat(AT_FDCWD, root->path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0) : -1;
+    if (fd < 0)
+        return false;
+    const bool is_plain = sys_statx(fd, "", AT_EMPTY_PATH | AT_STATX_FORCE_SYNC, STATX_MTIME | STATX_CTIME, &stat) == 0 &&
+                          sys_statx(fd, LAYOUT_OWN, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &stat) == -ENOENT;
+    sys_close(fd);
+    return is_plain;
 }
 
 void names_detach(struct names_root *root)

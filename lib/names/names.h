@@ -40,6 +40,7 @@ struct names_root {
     uint64_t deadline;  /* ns, of a request */
     uint32_t attaching; /* one thread at a time maps */
     uint32_t told;      /* the reason for a failure was printed */
+    uint32_t served;    /* it was served once, to this process or the one that it came from */
     struct view *view;  /* in a fork child its parent's, as long as it serves */
     struct request_channel *channel;
     struct request_channel *inherited_channel; /* in a fork child, of its parent, until it attaches */
@@ -79,6 +80,9 @@ static inline void names_process_check(struct names_root *roots, unsigned count)
         names_process_is_new(roots, count);
 }
 
+/* Has its session ended, and was it exported since, so that it is a directory like any other? Asks the file system each time: a
+ * session may begin at any moment. */
+bool names_is_plain(struct names_root *);
 /* Unmaps them, where no other thread, and nothing that a signal handler interrupted, can be in them. */
 void names_detach(struct names_root *);
 /* Makes sure that index and channel are mapped and the daemon lives. 0 or -EIO. */

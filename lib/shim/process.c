@@ -57,6 +57,7 @@ static void process_add_root(const char *text, size_t length, unsigned number)
                                             is_known ? &origin : NULL};
     if (length == 0 || shim_state.process.count == NAMES_ROOTS || names_root_init(root, text, length, &settings) != 0)
         return;
+    root->served = config->served;
     process_add_head(root->sight != NAMES_PART ? root->path : "");
     if (root->given[0] != '\0')
         process_add_head(root->given);

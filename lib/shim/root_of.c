@@ -12,6 +12,7 @@
 #include "shim/process.h"
 
 #define FIND_AGAIN 2
+#define FIND_PLAIN 3 /* it is beneath a root that is none any more, for now */
 #define TRIES_MAX 1000
 #define IDENTITY (STATX_INO | STATX_BTIME | STATX_TYPE | STATX_MODE | STATX_MNT_ID)
 
@@ -47,6 +48,8 @@ static int root_of_load_if_beneath(struct names_root *root, int fd, struct dirid
 {
     const char *relative;
     int code = names_place_of(root, fd, text, &relative);
+    if (code == 1 && names_is_plain(root))
+        return FIND_PLAIN;
     return code == 1 ? (code = names_load(root, id, relative), code == 0 ? 1 : code) : code;
 }
 
@@ -119,6 +122,8 @@ static int root_of_find_root_once(struct scratch *scratch, int at, const char *p
     if (code != 0)
         return code;
     code = root_of_place(scratch, at, path, device, id, root);
+    if (code == FIND_PLAIN)
+        return 0;
     if (code == -ENAMETOOLONG) /* too deep to be served; not for ever, if one above is renamed */
         return 0;
     if (code == 0)

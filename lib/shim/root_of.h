@@ -28,7 +28,7 @@ static inline bool root_of_is_loaded(const struct view_found *found)
 /* The identity of (at, path): its inode number, birth, type and mode, and the mount. 0 or -errno. */
 int root_of_identify(int at, const char *path, int flags, struct statx *);
 /* Loads the directory (at, path), whose identity is known, into the root that its place is under. 1 and *to is set; 0: it is
- * under none, or is not there; or -errno. Uses scratch->real. */
+ * under none, or is not there; another positive answer: the root is plain (names_is_plain); or -errno. Uses scratch->real. */
 int root_of_place(struct scratch *, int at, const char *path, uint64_t device, struct dirid, struct names_root **to);
 /* The directory's record and the name's are looked up: 1 and *root and *found are set, 0: it lies under none, or -errno. */
 int root_of(struct scratch *, int at, const char *path, uint64_t device, struct dirid, const char *name, size_t length,

@@ -167,7 +167,8 @@ static int target_find_in_remembered(struct target *t, const struct parent_cache
     t->root = parent.root;
     t->dir = parent.dir;
     t->mount = parent.mount;
-    if (names_find(t->root, t->dir, t->name, t->length, &t->found) != 0 || !root_of_is_loaded(&t->found))
+    if (names_is_plain(t->root) || names_find(t->root, t->dir, t->name, t->length, &t->found) != 0 ||
+        !root_of_is_loaded(&t->found))
         return TARGET_FOREIGN;
     if (there)
         return target_find_name(t, want);

@@ -56,7 +56,7 @@ int target_load(struct target *t)
     if (path_parent_text(t->path, t->parent_length, text) != 0)
         return -ENAMETOOLONG;
     int code = root_of_place(t->scratch, t->at, text, t->root->device, t->dir, &root);
-    return code == 1 ? 0 : code == 0 ? -ENOENT : code;
+    return code == 1 ? 0 : code >= 0 ? -ENOENT : code;
 }
 
 static void target_ask_address(const struct target *t, struct message *message)

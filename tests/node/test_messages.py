@@ -7,7 +7,8 @@ import pathlib
 import tempfile
 
 import pytest
-from conftest import IS_SUPERUSER
+from conftest import IS_SUPERUSER, redirected_files
+from daemons import is_running, wait_until
 
 
 class Session:
@@ -85,8 +86,9 @@ def test_a_daemon_that_is_started_again_is_waited_for(session):
 def test_status_waits_for_a_daemon_that_is_started_again(session):
     session.start("n1")
     for _ in range(5):
-        status = session("status", "--json").check()
-        os.kill(int(status.split('"pid":')[1].split(",")[0]), 9)
+        daemon = int(session("status", "--json").check().split('"pid":')[1].split(",")[0])
+        os.kill(daemon, 9)
+        wait_until(lambda: not is_running(daemon))
     assert '"alive"' in session("status", "--json").check()
 
 
@@ -105,3 +107,49 @@ def test_another_user_is_told_whose_session_it_is(shunt, run_base):
         result = session("exec", "--", *become, "touch", session.root / "file")
         session("stop").check()
     assert result.status == 1 and "served for another user, number 0" in result.err and "no daemon" not in result.err, result
+
+
+# After the end
+
+
+AFTER = r"""
+set -e
+touch $ROOT/out/before; ls $ROOT/out >&2; cd $ROOT/out
+$SHUNT stop --root $ROOT
+$1
+ls $ROOT/out; echo words >after; cat after; mv after moved; mkdir below; stat -c %F moved below; rm moved; rmdir below
+(ls; echo of a subshell >sub; cat sub; rm sub); find $ROOT -name before; cd /
+"""
+
+
+def test_a_shell_that_goes_on_after_the_export(session):
+    """The root is plain then, and nothing is said: neither to the shell, nor to its children, nor where it works."""
+    session.start("n1")
+    (session.root / "out").mkdir()
+    script = AFTER.replace("$1", "$SHUNT export $ROOT >&2")
+    result = session("exec", "--", "bash", "-c", script, ROOT=session.root, SHUNT=session.shunt.path)
+    assert result.check().split("\n")[:4] == ["before", "words", "regular file", "directory"]
+    assert "no daemon" not in result.err and "has ended" not in result.err, result.err
+    assert os.listdir(session.root) == ["out"] and os.listdir(session.root / "out") == ["before"]
+
+
+def test_a_shell_that_goes_on_without_an_export(session):
+    """Its files are in a branch: calls fail."""
+    session.start("n1")
+    (session.root / "out").mkdir()
+    result = session("exec", "--", "bash", "-c", AFTER.replace("$1", ""), ROOT=session.root, SHUNT=session.shunt.path)
+    assert result.status != 0 and "run 'shunt start" in result.err, result
+
+
+def test_a_session_that_begins_later_is_seen(session):
+    """By a shell that saw the root plain in between, and by its children."""
+    session.start("n1")
+    (session.root / "out").mkdir()
+    script = AFTER.replace("$1", "$SHUNT export $ROOT >&2") + """
+    $SHUNT start --root $ROOT --node n1 --placement branch
+    $SHUNT exec --root $ROOT -- touch $ROOT/out/redirected
+    ls $ROOT/out; test -e $ROOT/out/redirected; echo of the shell >$ROOT/out/own; (cd $ROOT/out; cat own)
+    """
+    result = session("exec", "--", "bash", "-c", script, ROOT=session.root, SHUNT=session.shunt.path)
+    assert result.check().endswith("before\nredirected\nof the shell\n")
+    assert sorted(os.path.basename(path) for path in redirected_files(session.root)) == ["own", "redirected"]
