@@ -34,6 +34,8 @@ int claim_name(struct target *t, uint16_t type)
     if (code != 0)
         return code;
     code = target_place_at(t, answer->answer.place[0].text, answer->answer.place[0].length);
+    if (code == 0)
+        code = target_pin(t);
     if (code != 0)
         target_withdraw(t);
     return code;
@@ -42,6 +44,7 @@ int claim_name(struct target *t, uint16_t type)
 /* Sends RMDIR for the directory that the target names; loads it if need be. */
 int claim_directory(struct target *t, const struct statx *stat)
 {
+    HOOK("hold");
     struct message close = {.type = MESSAGE_RMDIR, .rmdir.child = dirid_of(stat)};
     close.dir = t->dir;
     close.name = message_text(t->name, t->length);
@@ -57,7 +60,7 @@ int claim_directory(struct target *t, const struct statx *stat)
             return code;
         code = target_load(t); /* the parent; then the directory itself */
         if (code == 0)
-            code = root_of_directory(t->at, t->path, AT_SYMLINK_NOFOLLOW, &root, &id, &found);
+            code = root_of_directory(t->real_at, t->real_path, AT_SYMLINK_NOFOLLOW, &root, &id, &found);
         if (code == 0) /* it is not served: it has no mirror, and to its parent it is a name like any other */
             return claim_name(t, MESSAGE_UNLINK);
         if (code < 0)

@@ -20,9 +20,9 @@
 /* A file that the home does not know is not removed without its knowledge: somebody may have made it just now, or be at work
  * on the name. It is adopted first: 0, it is known now; -ENOENT: there is none; or another -errno. */
 int claim_know(struct target *);
-/* MESSAGE_UNLINK or MESSAGE_PROMOTE: 0, it is held and real_at/real_path is where it is; MESSAGE_ABSENT; or
- * -errno. */
+/* MESSAGE_UNLINK or MESSAGE_PROMOTE: 0, it is held and real_at/real_path is where it is; MESSAGE_ABSENT; TARGET_RETRY: the path
+ * leads elsewhere (target_follow_again); or -errno. */
 int claim_name(struct target *, uint16_t type);
-/* Before the directory that the target names goes: 0, it is held and bare; MESSAGE_NOT_EMPTY, MESSAGE_ABSENT;
- * or -errno. stat is the directory's, with inode number and birth time. */
+/* Before the directory that the target names at real_at/real_path goes: 0, it is held and bare; MESSAGE_NOT_EMPTY,
+ * MESSAGE_ABSENT; or -errno. stat is the directory's, with inode number and birth time. */
 int claim_directory(struct target *, const struct statx *stat);

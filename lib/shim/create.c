@@ -28,6 +28,8 @@ int create_reserve(struct target *t, uint8_t type, uint16_t flags)
     const struct message *answer = &t->scratch->answer.message;
     if (code == 0) {
         code = target_place_at(t, answer->answer.place[0].text, answer->answer.place[0].length);
+        if (code == 0)
+            code = target_pin(t);
         if (code != 0)
             target_withdraw(t);
         return code;

@@ -9,7 +9,8 @@
 /* Is it a name that a loader looks for by itself (libNAME.so, NAME.so.1)? Such files live in the trunk. */
 bool create_is_for_loader(const char *name, size_t length);
 
-/* 0: it is ours to make at real_at/real_path; TARGET_RETRY: there is one, and it is known now; -errno.
+/* 0: it is ours to make at real_at/real_path; TARGET_RETRY: there is one, and it is known now, or the path leads elsewhere
+ * (target_follow_again); -errno.
  * `type` is the DT_ of what comes; flags: MESSAGE_TRUNK. */
 int create_reserve(struct target *, uint8_t type, uint16_t flags);
 /* Not waited for. stat: with type, inode number and birth time. */

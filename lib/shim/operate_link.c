@@ -228,6 +228,21 @@ static int operate_link_out(struct operate_link *l)
     return (int)TARGET_CALL(from, sys_linkat(from->real_at, from->real_path, to->at, to->path, l->flags & ~AT_SYMLINK_FOLLOW));
 }
 
+/* The new name is not ours by now. */
+static int operate_link_elsewhere(struct operate_link *l)
+{
+    int code;
+    if (l->where == INSIDE) {
+        l->where = OUT;
+        l->is_across_seen = false;
+        code = operate_link_out(l);
+    } else {
+        code = sys_linkat(l->from->at, l->from->path, l->to->at, l->to->path, l->flags);
+    }
+    side_done(l->from);
+    return code;
+}
+
 int operate_link(struct side *from, struct side *to, int flags)
 {
     struct operate_link link = {.from = from,
@@ -242,7 +257,9 @@ int operate_link(struct side *from, struct side *to, int flags)
     else
         do
             code = CLAIM_UNINTERRUPTED(operate_link_once(&link));
-        while (code == TARGET_RETRY);
+        while (code == TARGET_RETRY && (code = side_follow_again(to, TARGET_RETRY)) == TARGET_RETRY);
+    if (code == SIDE_FOREIGN)
+        return operate_link_elsewhere(&link);
     side_done(from);
     side_done(to);
     return code;

@@ -212,7 +212,7 @@ static int operate_open_make_once(struct target *t, const struct made *what)
     return code;
 }
 
-static int operate_open_make(struct target *t, const struct made *what)
+static int operate_open_make_here(struct target *t, const struct made *what)
 {
     int code;
     if (t->slash && !S_ISDIR(what->mode)) {
@@ -224,10 +224,21 @@ static int operate_open_make(struct target *t, const struct made *what)
     } else {
         do
             code = CLAIM_UNINTERRUPTED(operate_open_make_once(t, what));
-        while (code == TARGET_RETRY);
+        while (code == TARGET_RETRY && !t->unseen);
     }
-    target_done(t);
     return code;
+}
+
+static int operate_open_make(struct target *t, const struct made *what)
+{
+    const int at = t->at;
+    const char *path = t->path;
+    int code, how = TARGET_MANAGED;
+    do
+        code = operate_open_make_here(t, what);
+    while (code == TARGET_RETRY && (how = target_follow_again(t)) == TARGET_MANAGED);
+    target_done(t);
+    return how == TARGET_MANAGED ? code : how < 0 ? how : operate_open_make_at(at, path, what);
 }
 
 int operate_make(struct target *t, mode_t type_and_mode, dev_t device, const char *link_text)

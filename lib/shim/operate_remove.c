@@ -16,7 +16,7 @@
 /* A directory that the home does not know is the trunk's. */
 static int operate_remove_plainly(struct target *t)
 {
-    int code = sys_unlinkat(t->at, t->path, AT_REMOVEDIR);
+    int code = sys_unlinkat(t->real_at, t->real_path, AT_REMOVEDIR);
     if (code == 0)
         target_forget(t);
     return code;
@@ -67,12 +67,12 @@ static int operate_remove_unlink_known(struct target *t)
             code = operate_remove_unlink_held(t);
         if (code == MESSAGE_ABSENT && (code = target_look(t)) == 0)
             code = TARGET_RETRY;
-    } while (code == TARGET_RETRY);
+    } while (code == TARGET_RETRY && !t->unseen);
     return code;
 }
 
 /* A name that is being replaced has the type of what was there before: it is waited for. */
-int operate_unlink(struct target *t)
+static int operate_remove_unlink_here(struct target *t)
 {
     int code = target_settled(t);
     if (code == 0 && target_is_away(t) && t->slash) /* the slash is part of the place: ENOTDIR, or ENOENT */
@@ -81,8 +81,25 @@ int operate_unlink(struct target *t)
         code = sys_unlinkat(t->at, t->path, 0);
     else if (code == 0)
         code = CLAIM_UNINTERRUPTED(operate_remove_unlink_known(t));
-    target_done(t);
     return code;
+}
+
+/* Until its path leads to the directory where the name is held; what it leads to then may not be ours. */
+static int operate_remove_until_there(struct target *t, int (*here)(struct target *), int flags)
+{
+    const int at = t->at;
+    const char *path = t->path;
+    int code, how = TARGET_MANAGED;
+    do
+        code = here(t);
+    while (code == TARGET_RETRY && (how = target_follow_again(t)) == TARGET_MANAGED);
+    target_done(t);
+    return how == TARGET_MANAGED ? code : how < 0 ? how : sys_unlinkat(at, path, flags);
+}
+
+int operate_unlink(struct target *t)
+{
+    return operate_remove_until_there(t, operate_remove_unlink_here, 0);
 }
 
 static int operate_remove_rmdir_directory(struct target *t, const struct statx *stat)
@@ -94,7 +111,7 @@ static int operate_remove_rmdir_directory(struct target *t, const struct statx *
     if (code > 0)
         return operate_remove_plainly(t);
     HOOK("rmdir-held");
-    code = sys_unlinkat(t->at, t->path, AT_REMOVEDIR);
+    code = sys_unlinkat(t->real_at, t->real_path, AT_REMOVEDIR);
     HOOK("rmdir-done");
     if (code == 0)
         target_tell(t, &gone);
@@ -114,19 +131,26 @@ static int operate_remove_rmdir_no_directory(struct target *t)
     return target_parent_is_writable(t) ? -ENOTDIR : -EACCES;
 }
 
-int operate_rmdir(struct target *t)
+static int operate_remove_rmdir_here(struct target *t)
 {
     struct statx stat;
     int code = target_settled(t);
+    if (code == 0 && (code = target_place_at(t, NULL, 0)) == 0 && (code = target_pin(t)) == TARGET_RETRY)
+        return code;
+    HOOK("rmdir-pinned");
     if (code == 0 && t->found.known && t->found.entry.type == DT_LNK)
         code = -ENOTDIR; /* `link/` is ENOTDIR, whatever it points at */
     if (code == 0)
-        code = sys_statx(t->at, t->path, AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_INO | STATX_BTIME, &stat);
+        code = sys_statx(t->real_at, t->real_path, AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_INO | STATX_BTIME, &stat);
     if (code == 0 && S_ISDIR(stat.stx_mode))
         code =
             dirid_equal(dirid_of(&stat), t->root->id) ? -EBUSY : CLAIM_UNINTERRUPTED(operate_remove_rmdir_directory(t, &stat));
     else
         code = operate_remove_rmdir_no_directory(t);
-    target_done(t);
     return code;
+}
+
+int operate_rmdir(struct target *t)
+{
+    return operate_remove_until_there(t, operate_remove_rmdir_here, AT_REMOVEDIR);
 }

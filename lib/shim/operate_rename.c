@@ -17,6 +17,7 @@
 #include "shim/root_of.h"
 #include "shim/side.h"
 
+#define OPERATE_RENAME_DONE 1
 #define KIND (STATX_TYPE | STATX_INO | STATX_BTIME)
 
 static int operate_rename_load_both(struct target *from, struct target *to)
@@ -62,7 +63,12 @@ static int operate_rename_make_bare(struct rename *r)
     struct statx stat;
     if (r->flags != 0 || r->old.type != DT_DIR || r->new.type != DT_DIR || rename_checks_is_same_name(r))
         return 0;
-    int code = sys_statx(to->at, to->path, AT_SYMLINK_NOFOLLOW, KIND, &stat);
+    int code = target_place_at(to, NULL, 0);
+    if (code == 0)
+        code = target_pin(to);
+    if (code != 0)
+        return code;
+    code = sys_statx(to->real_at, to->real_path, AT_SYMLINK_NOFOLLOW, KIND, &stat);
     if (code != 0 || !S_ISDIR(stat.stx_mode))
         return 0;
     r->gone = dirid_of(&stat);
@@ -164,6 +170,12 @@ static int operate_rename_held(struct target *from, struct target *to, unsigned 
     if (code == 0)
         code = target_place_at(from, answer->answer.place[0].text, answer->answer.place[0].length);
     if (code == 0)
+        code = target_pin_both(from, to);
+    if (code == TARGET_RETRY) {
+        operate_rename_tell_renamed(from, to, -ECANCELED, gone);
+        return code;
+    }
+    if (code == 0)
         code = result == MESSAGE_EXISTS ? operate_rename_nearby(from, to, flags) : operate_rename_in_leaf(from, to, flags);
     HOOK("rename-done");
     operate_rename_tell_renamed(from, to, code, gone);
@@ -219,15 +231,34 @@ static enum rename_where operate_rename_where(const struct side *from, const str
     return from->target.root == to->target.root ? RENAME_INSIDE : RENAME_BETWEEN;
 }
 
+/* Paths that lead elsewhere by now are followed again. 0, or the result: it is not ours any more. */
+static int operate_rename_follow_again(struct rename *r)
+{
+    if (!(r->from->is_managed && r->from->target.unseen) && !(r->to->is_managed && r->to->target.unseen))
+        return 0;
+    int code = side_follow_again(r->from, 0), other = side_follow_again(r->to, 0);
+    code = code < 0 && code != SIDE_FOREIGN ? code : other < 0 && other != SIDE_FOREIGN ? other : 0;
+    if (code != 0)
+        return code;
+    if (!r->from->is_managed && !r->to->is_managed) {
+        code = sys_renameat2(r->from->at, r->from->path, r->to->at, r->to->path, r->flags);
+        return code == 0 ? OPERATE_RENAME_DONE : code;
+    }
+    r->where = operate_rename_where(r->from, r->to);
+    return rename_checks_paths(r);
+}
+
 int operate_rename(struct side *from, struct side *to, unsigned flags)
 {
     struct rename rename = {.from = from, .to = to, .flags = flags, .where = operate_rename_where(from, to)};
     int code = rename_checks_paths(&rename);
-    if (code == 0)
-        do
-            code = CLAIM_UNINTERRUPTED(operate_rename_attempt(&rename));
-        while (code == TARGET_RETRY);
+    while (code == 0) {
+        code = CLAIM_UNINTERRUPTED(operate_rename_attempt(&rename));
+        if (code != TARGET_RETRY)
+            break;
+        code = operate_rename_follow_again(&rename);
+    }
     side_done(from);
     side_done(to);
-    return code;
+    return code == OPERATE_RENAME_DONE ? 0 : code;
 }

@@ -88,6 +88,7 @@ static int outsiders_adopt(struct outsiders *o, const struct dirent64 *entry, si
                               .found.entry = {.type = entry->d_type, .state = RECORD_LIVE, .ino = entry->d_ino}};
     struct target t = {.root = o->root,
                        .dir = o->id,
+                       .pin = -1,
                        .at = o->fd,
                        .path = entry->d_name,
                        .name = entry->d_name,
@@ -173,7 +174,7 @@ static int outsiders_forget(struct outsiders *o, const char *name)
 {
     struct statx stat;
     struct target t = {
-        .root = o->root, .dir = o->id, .at = o->fd, .path = name, .name = name, .length = (uint32_t)strlen(name)};
+        .root = o->root, .dir = o->id, .pin = -1, .at = o->fd, .path = name, .name = name, .length = (uint32_t)strlen(name)};
     if (sys_statx(o->fd, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, STATX_INO, &stat) != -ENOENT ||
         root_of_identify(o->fd, ".", 0, &stat) != 0)
         return 0;

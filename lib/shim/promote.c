@@ -28,11 +28,14 @@ static int promote_by_root(struct target *t)
 static int promote_held(struct target *t)
 {
     struct statx stat;
-    int code = disk_rename_new(t->real_at, t->real_path, t->at, t->path);
+    const char *path;
+    int at, code = target_pin_in_trunk(t, &at, &path);
+    if (code == 0)
+        code = disk_rename_new(t->real_at, t->real_path, at, path);
     if (code == -EXDEV)
         code = promote_by_root(t);
     if (code == 0)
-        code = sys_statx(t->at, t->path, AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_INO | STATX_BTIME, &stat);
+        code = sys_statx(at, path, AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_INO | STATX_BTIME, &stat);
     if (code == 0)
         create_commit(t, &stat);
     else
@@ -50,6 +53,8 @@ static int promote_away(struct target *t)
         else if (code == MESSAGE_ABSENT)
             code = -ENOENT;
     } while (target_has_moved(t, &code));
+    if (code == TARGET_RETRY)
+        return TARGET_RETRY;
     int looked = target_look(t);
     return code != 0 ? (int)code : looked;
 }
@@ -61,9 +66,12 @@ int promote_target(struct target *t)
 
 int operate_promote(struct target *t)
 {
-    int code = promote_target(t);
+    int code, how = TARGET_MANAGED;
+    do
+        code = promote_target(t);
+    while (code == TARGET_RETRY && (how = target_follow_again(t)) == TARGET_MANAGED);
     target_done(t);
-    return code;
+    return how == TARGET_MANAGED ? code : how < 0 ? how : 0;
 }
 
 int promote_path(int at, const char *path, unsigned want)

@@ -6,7 +6,7 @@
 
 #include "shim/target.h"
 
-/* Moves it to the trunk unless it is there; looks it up again. 0 or -errno. */
+/* Moves it to the trunk unless it is there; looks it up again. 0, TARGET_RETRY for target_follow_again, or -errno. */
 int promote_target(struct target *);
 
 /* Before a call that is made by the caller's own path, in the kernel or in libc, whatever it leads to: moves a file that is in

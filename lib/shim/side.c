@@ -16,6 +16,16 @@ void side_done(struct side *side)
         target_done(&side->target);
 }
 
+int side_follow_again(struct side *side, int code)
+{
+    int how = side->is_managed ? target_follow_again(&side->target) : TARGET_MANAGED;
+    if (how == TARGET_MANAGED)
+        return code;
+    target_done(&side->target);
+    side->is_managed = false;
+    return how < 0 ? how : SIDE_FOREIGN;
+}
+
 int side_parent_outside(const struct side *side)
 {
     if (!process_can_read(side->path))

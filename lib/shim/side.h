@@ -9,6 +9,11 @@
 
 void side_done(struct side *);
 
+/* After TARGET_RETRY (target.h): follows the path of a managed side again, if it leads elsewhere. `code`, SIDE_FOREIGN: it is
+ * not ours any more; or -errno. */
+#define SIDE_FOREIGN (-4098)
+int side_follow_again(struct side *, int code);
+
 /* Of a path outside: 0 if its parent is there, or what the kernel's filename_parentat answers: -EFAULT and -ENOENT for its
  * words, -ENAMETOOLONG for a path of PATH_MAX bytes, else the error of the parent. What it ends in plays no part yet. */
 int side_parent_outside(const struct side *);

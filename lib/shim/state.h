@@ -61,7 +61,9 @@ struct process_state {
     char heads[PROCESS_HEADS][PROCESS_HEAD];
     struct config config;
     /* The rest changes. Each word stands for itself: written by any thread, relaxed, the last one stays. */
-    uint32_t names_made; /* counts what this process did that can make an alias of a root; atomic addition */
+    uint32_t names_made;      /* counts what this process did that can make an alias of a root; atomic addition */
+    uint32_t claims_in_trunk; /* names that were claimed in the trunk since one was in a branch, up to a few
+                                 (target_pin_is_likely) */
     /* Directories that were seen not to be under a root. The word holds the generation of renames (names_places) too, so
      * that one of before a rename is never found. */
     uint64_t foreign[PROCESS_FOREIGN];

@@ -194,10 +194,26 @@ struct target_seen {
 __attribute__((noinline)) static int target_identify_parent(int at, const char *text, struct target_seen *seen)
 {
     struct statx stat;
-    int code = root_of_identify(at, text, 0, &stat);
+    int code = root_of_identify(at, text, text[0] == '\0' ? AT_EMPTY_PATH : 0, &stat);
     if (code == 0)
         *seen = (struct target_seen){dirid_of(&stat), mount_of(&stat), names_device(&stat)};
     return code;
+}
+
+static void target_unpin(struct target *t)
+{
+    if (t->pin >= 0)
+        sys_close(t->pin);
+    t->pin = -1;
+}
+
+/* Looks at the parent from its descriptor, if that will be needed. */
+static int target_see_parent(struct target *t, const char *text, unsigned want, struct target_seen *seen)
+{
+    target_unpin(t);
+    if ((want & TARGET_MAKES) && t->beneath && t->parent_length > 0 && target_pin_is_likely())
+        t->pin = sys_openat(t->at, text, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+    return t->pin >= 0 ? target_identify_parent(t->pin, "", seen) : target_identify_parent(t->at, text, seen);
 }
 
 /* The same where the kernel says they lead. -ESTALE: to another directory by now. */
@@ -207,7 +223,7 @@ static int target_find_in_seen(struct target *t, const struct parent_cache_path 
     struct target_seen seen;
     if (path_parent_text(t->path, parts->parent_length, text) != 0)
         return TARGET_FOREIGN;
-    int code = target_identify_parent(t->at, text, &seen);
+    int code = target_see_parent(t, text, want, &seen);
     if (code == -ENOENT && parts->parent_length > 0)
         return target_missing(t, parts, want, text);
     if (code != 0) /* the native call meets the same error */
@@ -230,6 +246,7 @@ static int target_find_parent(struct target *t, const struct target *first, int 
     struct path_parts parts;
     path_split(&parts, path);
     target_set_words(t, at, path, &parts);
+    target_unpin(t);
     if (parts.last == PATH_NONE || (parts.last == PATH_DOTS && parts.parent_length == 0) || parts.length > RECORD_NAME_MAX ||
         parts.parent_length + parts.length >= PATH_MAX)
         return TARGET_FOREIGN; /* too long a text the native call refuses, too */
@@ -342,6 +359,7 @@ __attribute__((noinline)) static int target_classify(struct target *t, const str
     t->rechecks = 0;
     t->want = (uint16_t)want;
     t->leaf = -1;
+    t->pin = -1;
     if (strnlen(path, PATH_MAX) == PATH_MAX) /* the native call refuses it, and reads no further either */
         return TARGET_FOREIGN;
     enum path_verdict verdict = prefilter(&t->scratch, at, path);
@@ -359,8 +377,10 @@ __attribute__((noinline)) static int target_classify(struct target *t, const str
         process_set_negative(from, path);
     if (how == TARGET_FOREIGN && verdict != PATH_FOREIGN && !(want & TARGET_NESTED))
         how = prefilter_hidden(t->scratch, at, path);
-    if (how != TARGET_MANAGED)
+    if (how != TARGET_MANAGED) {
         scratch_give(t->scratch);
+        target_unpin(t);
+    }
     return verdict == PATH_IS_ROOT && how == TARGET_FOREIGN ? TARGET_ROOT : how;
 }
 
@@ -392,6 +412,7 @@ int target_find_alias(struct target *t, int at, const char *path, unsigned want)
 int target_find_again(struct target *t, unsigned want)
 {
     struct target before = *t;
+    t->pin = -1;
     int how = target_find(t, before.at, before.path, want);
     target_done(&before);
     if (how != TARGET_MANAGED)
@@ -403,4 +424,10 @@ void target_done(struct target *t)
 {
     scratch_give(t->scratch);
     t->scratch = NULL;
+    target_unpin(t);
+}
+
+int target_follow_again(struct target *t)
+{
+    return t->unseen ? target_find_again(t, t->want & ~(unsigned)TARGET_LATER) : TARGET_MANAGED;
 }

@@ -56,11 +56,13 @@ struct target {
     bool beneath : 1;               /* the words say by themselves that it is in a root */
     bool slash : 1;                 /* a slash follows: it must be a directory */
     bool unasked : 1;               /* nothing was known of the name because its home was not asked (TARGET_ASKS) */
-    bool unseen : 1;                /* the parent is told from memory (TARGET_LATER): target_hold sees whether that holds */
+    bool unseen : 1;                /* the parent is told from memory (TARGET_LATER): target_hold sees whether that holds. Or its
+                                       path leads elsewhere by now (target_pin) */
     bool guessed : 1;               /* where it is was remembered, and is not looked at before (TARGET_LOOKS) */
     bool foreign : 1;               /* ... was not so, and by now its path leads to nothing of ours */
     bool by_leaf : 1;               /* it is reached from its leaf's descriptor */
     int8_t leaf;                    /* which is in use (fdcache.h), -1: none */
+    int pin;                        /* the parent, or -1 (target_pin) */
     char *missing;                  /* TARGET_NESTED: where the parent goes that is not there either, as `parent/.` */
     uint16_t want;                  /* enum target_want */
     uint8_t parent;                 /* enum target_parent */
@@ -107,6 +109,23 @@ void target_come_to_look(struct target *);
 bool target_leaf_holds(const struct target *);
 /* After such a call. True: it is not in that leaf any more, or that is another one; the call is to be made once more. */
 bool target_goes_on(struct target *, long result);
+/* What is held in a directory is done in that one, be it renamed or exchanged in between. Before a change of a name whose place
+ * is the trunk: opens the parent, and has real_at and real_path name it from there; a plain name after a descriptor does so
+ * already. 0; or TARGET_RETRY: the path leads to another directory by now, and target_follow_again is to follow. Where no
+ * descriptor is to be had it is looked at, and the path stays. */
+int target_pin(struct target *);
+/* A process that changes names of the trunk only has their parents opened when it looks for them: then they are looked at
+ * once. */
+bool target_pin_is_likely(void);
+/* The same of both names of one call, those in the trunk. */
+int target_pin_both(struct target *, struct target *other);
+/* Opens the parent, if its path leads there still. True: it does not, as target_parent_has_changed says. */
+bool target_pin_see(struct target *);
+/* The same wherever the name is now; where it is in the trunk is told in *at and *path. */
+int target_pin_in_trunk(struct target *, int *at, const char **path);
+/* After TARGET_RETRY: if the path leads elsewhere, follows it again. As target_find; of what is not ours the native call is to
+ * be made. */
+int target_follow_again(struct target *);
 /* Where an operation is under way on the name: waits until it has ended, and looks it up again. 0 or -errno. */
 int target_settled(struct target *);
 /* Looks the name up again. 0 or -errno. */

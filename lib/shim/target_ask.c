@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/hook.h"
 #include "base/sys.h"
 #include "base/text.h"
 #include "shim/root_of.h"
@@ -55,7 +56,7 @@ int target_load(struct target *t)
     struct names_root *root;
     if (path_parent_text(t->path, t->parent_length, text) != 0)
         return -ENAMETOOLONG;
-    int code = root_of_place(t->scratch, t->at, text, t->root->device, t->dir, &root);
+    int code = root_of_place(t->scratch, t->pin >= 0 ? t->pin : t->at, t->pin >= 0 ? "" : text, t->root->device, t->dir, &root);
     return code == 1 ? 0 : code >= 0 ? -ENOENT : code;
 }
 
@@ -74,7 +75,8 @@ static bool target_ask_gives_leave(const struct message *message, int result)
 static void target_ask_see_parent(void *context)
 {
     struct target *t = context;
-    t->unseen = t->unseen && target_parent_has_changed(t);
+    const bool opens = t->pin < 0 && t->parent_length > 0 && target_pin_is_likely();
+    t->unseen = t->unseen && (opens ? target_pin_see(t) : target_parent_has_changed(t));
 }
 
 static int target_ask_for_leave(struct target *t, struct message *message, struct request_hold *hold)
@@ -133,11 +135,13 @@ int target_ask(struct target *t, struct message *message)
 
 int target_hold(struct target *t, struct message *message)
 {
+    HOOK("hold");
     return target_ask_ask(t, NULL, message, &t->scratch->hold);
 }
 
 int target_hold_both(struct target *t, struct target *other, struct message *message)
 {
+    HOOK("hold");
     return target_ask_ask(t, other, message, &t->scratch->hold);
 }
 

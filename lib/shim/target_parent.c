@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "base/hook.h"
 #include "base/kernel_abi.h"
 #include "base/sys.h"
 #include "path/path.h"
@@ -21,6 +22,78 @@ bool target_parent_has_changed(struct target *t)
     char *text = t->scratch->text[0];
     return path_parent_text(t->path, t->parent_length, text) != 0 || root_of_identify(t->at, text, 0, &stat) != 0 ||
            !dirid_equal(dirid_of(&stat), t->dir) || mount_of(&stat) != t->mount;
+}
+
+#define CLAIMS_LIKELY 4
+
+bool target_pin_is_likely(void)
+{
+    return __atomic_load_n(&shim_state.process.claims_in_trunk, __ATOMIC_RELAXED) >= CLAIMS_LIKELY;
+}
+
+static void target_pin_learn(bool is_in_trunk)
+{
+    const uint32_t claims = __atomic_load_n(&shim_state.process.claims_in_trunk, __ATOMIC_RELAXED);
+    const uint32_t next = !is_in_trunk ? 0 : claims < CLAIMS_LIKELY ? claims + 1 : claims;
+    if (next != claims)
+        __atomic_store_n(&shim_state.process.claims_in_trunk, next, __ATOMIC_RELAXED);
+}
+
+static int target_pin_astray(struct target *t)
+{
+    t->unseen = true;
+    return TARGET_RETRY;
+}
+
+/* Of the parent. -EMFILE or the like: no descriptor is to be had. */
+static int target_pin_open(struct target *t)
+{
+    struct statx stat;
+    char *text = t->scratch->text[0];
+    if (path_parent_text(t->path, t->parent_length, text) != 0)
+        return -ENAMETOOLONG;
+    int fd = sys_openat(t->at, text, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+    if (fd < 0)
+        return fd;
+    if (root_of_identify(fd, "", AT_EMPTY_PATH, &stat) == 0 && dirid_equal(dirid_of(&stat), t->dir) &&
+        mount_of(&stat) == t->mount)
+        return fd;
+    sys_close(fd);
+    return -ESTALE;
+}
+
+bool target_pin_see(struct target *t)
+{
+    int fd = target_pin_open(t);
+    t->pin = fd < 0 ? -1 : fd;
+    return fd < 0 && ((fd != -EMFILE && fd != -ENFILE && fd != -ENOMEM) || target_parent_has_changed(t));
+}
+
+int target_pin_in_trunk(struct target *t, int *at, const char **path)
+{
+    const bool is_plain = t->parent_length == 0;
+    if (!is_plain && t->pin < 0 && !BROKEN("unpinned") && target_pin_see(t))
+        return target_pin_astray(t);
+    *at = t->pin >= 0 ? t->pin : t->at;
+    *path = t->pin >= 0 ? t->path + t->parent_length : t->path;
+    return 0;
+}
+
+int target_pin(struct target *t)
+{
+    target_pin_learn(!target_was_away(t));
+    return target_was_away(t) ? 0 : target_pin_in_trunk(t, &t->real_at, &t->real_path);
+}
+
+int target_pin_both(struct target *t, struct target *other)
+{
+    int code = target_pin(t);
+    if (code != 0 || t->pin < 0 || target_was_away(t) || target_was_away(other) || other->pin >= 0 ||
+        !dirid_equal(t->dir, other->dir) || t->mount != other->mount)
+        return code == 0 ? target_pin(other) : code;
+    other->real_at = t->pin;
+    other->real_path = other->path + other->parent_length;
+    return 0;
 }
 
 /* The kernel says that a directory may not be changed before it says what is in it. */

@@ -34,8 +34,8 @@ static bool target_place_has_empty_part(const char *place, size_t length)
 int target_place_at(struct target *t, const char *place, size_t length)
 {
     struct text text;
-    t->real_at = t->at;
-    t->real_path = t->path;
+    t->real_at = t->pin >= 0 ? t->pin : t->at;
+    t->real_path = t->pin >= 0 ? t->path + t->parent_length : t->path;
     if (length == 0)
         return 0;
     if (target_place_has_empty_part(place, length)) /* nothing is to be looked for, or missed, where no mirror is */
@@ -174,11 +174,12 @@ static bool target_place_parent_by_root(struct target *t, struct text *text)
     char *words = t->scratch->text[0];
     if (path_parent_text(t->path, t->parent_length, words) != 0)
         return false;
-    int fd = sys_openat(t->at, words, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+    int fd = t->pin >= 0 ? t->pin : sys_openat(t->at, words, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
     if (fd < 0)
         return false;
     int code = names_place_of(t->root, fd, words, &relative);
-    sys_close(fd);
+    if (fd != t->pin)
+        sys_close(fd);
     text_init(text, t->scratch->real, PATH_MAX);
     text_add(text, t->root->path);
     text_add(text, "/");
@@ -190,7 +191,8 @@ static bool target_place_parent_by_root(struct target *t, struct text *text)
 bool target_place_by_root(struct target *t)
 {
     struct text text;
-    if (t->real_path != t->path || !target_place_parent_by_root(t, &text))
+    const bool by_path = t->real_path == t->path || t->real_path == t->path + t->parent_length;
+    if (!by_path || !target_place_parent_by_root(t, &text))
         return false;
     text_add(&text, "/");
     text_bytes(&text, t->name, t->length);

@@ -20,10 +20,21 @@ SPEC = importlib.util.spec_from_file_location("several_nodes", CLUSTER / "confte
 several_nodes = importlib.util.module_from_spec(SPEC)
 SPEC.loader.exec_module(several_nodes)
 
+NODE = CLUSTER.parent / "node"
+NODE_SPEC = importlib.util.spec_from_file_location("one_node", NODE / "conftest.py")
+one_node = sys.modules["one_node"] = importlib.util.module_from_spec(NODE_SPEC)
+NODE_SPEC.loader.exec_module(one_node)
+
 NODES = ("a", "b", "c")
 
 build = several_nodes.build
 session = several_nodes.session
+
+
+@pytest.fixture
+def shunt(build):
+    """The command, for one node."""
+    return one_node.Shunt(build)
 
 
 @pytest.fixture

@@ -2,14 +2,11 @@
 # SPDX-FileCopyrightText: The shunt authors
 """A process is killed in the middle of a rename from one root into another: both daemons find what the disk has."""
 
-import importlib.util
-import pathlib
 import signal
 import sys
 
 import pytest
 
-NODE = pathlib.Path(__file__).resolve().parents[1] / "node"
 CARRY = "import sys, ctypes; ctypes.CDLL(None).renameat2(-100, sys.argv[1].encode(), -100, sys.argv[2].encode(), int(sys.argv[3]))"
 # Kept open by a process that was in both roots before, so that both daemons have heard how it ended.
 SCRIPT = f"""
@@ -19,15 +16,6 @@ echo $?
 for file in "$1/x" "$2/y"; do cat "$file" 2>&- || echo none; ls "$(dirname "$file")"; done
 """
 EXCHANGE = 2
-
-
-@pytest.fixture
-def shunt(build):
-    spec = importlib.util.spec_from_file_location("one_node", NODE / "conftest.py")
-    one_node = importlib.util.module_from_spec(spec)
-    sys.modules["one_node"] = one_node
-    spec.loader.exec_module(one_node)
-    return one_node.Shunt(build)
 
 
 @pytest.mark.parametrize("placement", ["branch", "auto"])

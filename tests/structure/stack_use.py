@@ -45,6 +45,7 @@ CALLBACKS = {
                            "rename_checks_needs_*"],
     "operate_rename": ["operate_rename_look_up", "rename_checks_found", "operate_rename_make_bare",
                        "operate_rename_promote_*", "operate_rename_claim"],
+    "operate_remove_until_there": ["operate_remove_unlink_here", "operate_remove_rmdir_here"],
     "operate_rename_between": ["operate_rename_between_*", "rename_checks_found", "operate_rename_across_promote_*"],
     "outsiders_read": ["outsiders_adopt", "outsiders_note"],
     "syscall": ["wrap_syscall_*_call"],

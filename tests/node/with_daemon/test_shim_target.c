@@ -814,7 +814,7 @@ Test(held, a_create_is_withdrawn)
 {
     struct target t = hot(place_path("r/out/f"), TARGET_MAKES);
     cr_assert_eq(create_reserve(&t, DT_REG, MESSAGE_TRUNK), 0);
-    cr_assert(t.real_at == AT_FDCWD && t.real_path == t.path, "to be made in the trunk");
+    cr_assert(t.pin >= 0 && t.real_at == t.pin && strcmp(t.real_path, "f") == 0, "to be made in the trunk, from its directory");
     target_withdraw(&t);
     cr_assert_eq(create_reserve(&t, DT_REG, 0), 0, "the name is free again");
     target_withdraw(&t);
@@ -826,8 +826,8 @@ Test(held, a_directory_born_needs_no_loading)
     struct view_found found;
     struct target t = hot(place_path("r/out/sub"), TARGET_MAKES);
     cr_assert_eq(create_reserve(&t, DT_DIR, 0), 0);
-    cr_assert_eq(mkdir(t.real_path, 0755), 0);
-    struct statx stat = stat_at(AT_FDCWD, t.real_path);
+    cr_assert_eq(mkdirat(t.real_at, t.real_path, 0755), 0);
+    struct statx stat = stat_at(t.real_at, t.real_path);
     create_commit(&t, &stat);
     cr_assert_eq(create_reserve(&t, DT_DIR, 0), TARGET_RETRY);
     target_done(&t);
