@@ -56,17 +56,16 @@ struct target {
     bool beneath : 1;               /* the words say by themselves that it is in a root */
     bool slash : 1;                 /* a slash follows: it must be a directory */
     bool unasked : 1;               /* nothing was known of the name because its home was not asked (TARGET_ASKS) */
-    bool unseen : 1;                /* the parent is told from memory (TARGET_LATER): target_hold sees whether that holds. Or its
-                                       path leads elsewhere by now (target_pin) */
-    bool guessed : 1;               /* where it is was remembered, and is not looked at before (TARGET_LOOKS) */
-    bool foreign : 1;               /* ... was not so, and by now its path leads to nothing of ours */
-    bool by_leaf : 1;               /* it is reached from its leaf's descriptor */
-    int8_t leaf;                    /* which is in use (fdcache.h), -1: none */
-    int pin;                        /* the parent, or -1 (target_pin) */
-    char *missing;                  /* TARGET_NESTED: where the parent goes that is not there either, as `parent/.` */
-    uint16_t want;                  /* enum target_want */
-    uint8_t parent;                 /* enum target_parent */
-    uint8_t rechecks;               /* how often the daemon saw what this call did not find */
+    bool unseen : 1;  /* the parent is told from memory (TARGET_LATER), or its path leads elsewhere by now (target_pin) */
+    bool guessed : 1; /* where it is was remembered, and is not looked at before (TARGET_LOOKS) */
+    bool foreign : 1; /* ... was not so, and by now its path leads to nothing of ours */
+    bool by_leaf : 1; /* it is reached from its leaf's descriptor */
+    int8_t leaf;      /* which is in use (fdcache.h), -1: none */
+    int pin;          /* the parent, or -1 (target_pin) */
+    char *missing;    /* TARGET_NESTED: where the parent goes that is not there either, as `parent/.` */
+    uint16_t want;    /* enum target_want */
+    uint8_t parent;   /* enum target_parent */
+    uint8_t rechecks; /* how often the daemon saw what this call did not find */
     struct view_found found;
     struct scratch *scratch;
 };
