@@ -35,6 +35,35 @@ static int operate_open_there(struct target *t)
     return (int)TARGET_CALL(t, sys_statx(t->real_at, operate_open_without_slash(t), AT_SYMLINK_NOFOLLOW, STATX_TYPE, &stat));
 }
 
+/* A number in /proc/sys/fs; 0 where there is none. */
+static int operate_open_protection(const char *path)
+{
+    char digit = '0';
+    int fd = sys_openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
+    if (fd >= 0) {
+        sys_read(fd, &digit, 1);
+        sys_close(fd);
+    }
+    return digit - '0';
+}
+
+/* fs.protected_regular and fs.protected_fifos, as may_create_in_sticky (fs/namei.c of Linux 6.12) goes by them: in a sticky
+ * directory O_CREAT opens no file of somebody else's. The call is made without O_CREAT, and the kernel does not say so. */
+static int operate_open_may_in_sticky(struct target *t)
+{
+    struct statx file, directory;
+    char *text = t->scratch->text[0];
+    if (path_parent_text(t->path, t->parent_length, text) != 0 ||
+        sys_statx(t->at, text, 0, STATX_MODE | STATX_UID, &directory) != 0 ||
+        TARGET_CALL(t, sys_statx(t->real_at, t->real_path, AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_UID, &file)) != 0 ||
+        (!S_ISREG(file.stx_mode) && !S_ISFIFO(file.stx_mode)) || !(directory.stx_mode & S_ISVTX) ||
+        file.stx_uid == directory.stx_uid || file.stx_uid == (uint32_t)SYS1(SYS_setfsuid, -1))
+        return 0;
+    const int level =
+        operate_open_protection(S_ISFIFO(file.stx_mode) ? "/proc/sys/fs/protected_fifos" : "/proc/sys/fs/protected_regular");
+    return (level >= 1 && (directory.stx_mode & S_IWOTH)) || (level >= 2 && (directory.stx_mode & S_IWGRP)) ? -EACCES : 0;
+}
+
 /* A file that is known. -ENOENT: it is not there after all. */
 static int operate_open_known(struct target *t, int flags, mode_t mode)
 {
@@ -48,6 +77,8 @@ static int operate_open_known(struct target *t, int flags, mode_t mode)
             sys_unlinkat(t->real_at, t->real_path, 0);
         return code != 0 ? code : exclusive ? -EEXIST : -EISDIR;
     }
+    if ((flags & O_CREAT) && t->sticky && (code = operate_open_may_in_sticky(t)) != 0)
+        return code;
     /* Without O_CREAT: a file that vanishes in between must be reserved before it is made again. */
     return (int)TARGET_CALL_NEAR(t, sys_openat(t->real_at, t->real_path, flags & ~(O_CREAT | O_EXCL), mode));
 }

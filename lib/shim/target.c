@@ -47,7 +47,7 @@ static void target_set_words(struct target *t, int at, const char *path, const s
     t->parent_length = (uint32_t)parts->parent_length;
     t->slash = parts->slash;
     t->stamp = 0;
-    t->unasked = t->unseen = t->guessed = t->foreign = false;
+    t->unasked = t->unseen = t->guessed = t->foreign = t->sticky = false;
 }
 
 /* Not inlined, as what comes next: what a path's looks for others in its way have on the stack at the same time is little. */
@@ -114,6 +114,7 @@ static int target_find_in_parent_of(struct target *t, const struct target *first
     t->dir = first->dir;
     t->mount = first->mount;
     t->root = first->root;
+    t->sticky = first->sticky;
     int code = target_look(t);
     return code == 0 ? TARGET_MANAGED : code;
 }
@@ -189,6 +190,7 @@ static int target_missing(const struct target *t, const struct path_parts *parts
 struct target_seen {
     struct dirid dir;
     uint64_t mount, device;
+    bool sticky;
 };
 
 __attribute__((noinline)) static int target_identify_parent(int at, const char *text, struct target_seen *seen)
@@ -196,7 +198,8 @@ __attribute__((noinline)) static int target_identify_parent(int at, const char *
     struct statx stat;
     int code = root_of_identify(at, text, text[0] == '\0' ? AT_EMPTY_PATH : 0, &stat);
     if (code == 0)
-        *seen = (struct target_seen){dirid_of(&stat), mount_of(&stat), names_device(&stat)};
+        *seen = (struct target_seen){dirid_of(&stat), mount_of(&stat), names_device(&stat),
+                                     (stat.stx_mode & S_ISVTX) && (stat.stx_mode & (S_IWGRP | S_IWOTH))};
     return code;
 }
 
@@ -232,6 +235,7 @@ static int target_find_in_seen(struct target *t, const struct parent_cache_path 
         return TARGET_FOREIGN;
     t->dir = seen.dir;
     t->mount = seen.mount;
+    t->sticky = seen.sticky;
     code = root_of(t->scratch, t->at, text, seen.device, t->dir, t->name, t->length, &t->root, &t->found);
     t->parent = code == 0 ? TARGET_PARENT_FOREIGN : TARGET_PARENT_UNSEEN;
     if (code != 1)
@@ -312,6 +316,12 @@ static bool target_ends_in_link(const struct target *t, int how, unsigned want)
     return (want & (TARGET_MAKES | TARGET_ALIAS)) != 0 && t->length > 0 && !target_is_in_proc(t);
 }
 
+/* fs.protected_symlinks: in a sticky directory the kernel follows few links. What it meets where one leads it tells itself. */
+static bool target_is_link_protected(const struct target *t, const char *plain)
+{
+    return t->sticky && target_is_there(t->at, plain, 0) == -EACCES;
+}
+
 static int target_resolve(struct target *t, const struct target *first, int at, const char *path, unsigned want)
 {
     char *parent = t->scratch->text[0], *link = t->scratch->text[1];
@@ -327,6 +337,8 @@ static int target_resolve(struct target *t, const struct target *first, int at, 
             return TARGET_FOREIGN;
         memcpy(plain, t->path, plain_length);
         plain[plain_length] = '\0';
+        if (target_is_link_protected(t, plain))
+            return -EACCES;
         if (target_read_link(t->at, plain, parent_length, t->slash, link) != 0)
             break;
         how = target_find_parent(t, NULL, t->at, link, want & (TARGET_MAKES | TARGET_NESTED), parent);

@@ -59,6 +59,7 @@ struct target {
     bool unseen : 1;  /* the parent is told from memory (TARGET_LATER), or its path leads elsewhere by now (target_pin) */
     bool guessed : 1; /* where it is was remembered, and is not looked at before (TARGET_LOOKS) */
     bool foreign : 1; /* ... was not so, and by now its path leads to nothing of ours */
+    bool sticky : 1;  /* the parent was seen to be sticky, and others may write it: the kernel protects what is in it */
     bool by_leaf : 1; /* it is reached from its leaf's descriptor */
     int8_t leaf;      /* which is in use (fdcache.h), -1: none */
     int pin;          /* the parent, or -1 (target_pin) */
