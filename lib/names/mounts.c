@@ -198,10 +198,8 @@ int mounts_place_within(const char *within, int directory, char *text)
     struct search *s = mounts_begin();
     if (sys_is_error(s))
         return (int)(long)s;
-    int code = 0;
     strcpy(s->own_path, within);
-    if (mounts_find_within(s, directory, text))
-        code = mounts_behind_own(s, text);
+    const int code = mounts_find_within(s, directory, text) ? mounts_behind_own(s, text) : -ENOENT;
     sys_munmap(s, sizeof *s);
     return code;
 }

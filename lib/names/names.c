@@ -18,6 +18,7 @@
 #include "base/sys.h"
 #include "base/text.h"
 #include "base/valgrind.h"
+#include "names/climb.h"
 #include "names/mounts.h"
 #include "names/origin.h"
 #include "names/visible.h"
@@ -857,37 +858,40 @@ static bool names_leads_up_to(const struct names_root *root, int directory)
     return found;
 }
 
-/* The kernel does not say where the directory is. */
-static int names_place_untold(struct names_root *root, int directory, int code)
+/* The kernel does not say where the directory is; as names_place_of, but that it tells the place in `text`. Where it leads up
+ * to the root, but cannot be named, nothing is to be done there. */
+static int names_place_by_climbing(struct names_root *root, int directory, char *text)
 {
-    struct statx stat;
-    if (!names_leads_up_to(root, directory))
-        return 0;
-    if (code != -ENOENT)
-        return code;
-    const bool has_proc = sys_statx(AT_FDCWD, "/proc/self/fd", 0, STATX_TYPE, &stat) == 0;
-    return names_fail(root, has_proc ? -EREMOTE : -ESRCH);
+    int code = climb_place(root, directory, text);
+    if (code >= 0 || !names_leads_up_to(root, directory))
+        return code > 0;
+    return names_fail(root, -ESRCH);
 }
 
-static int names_place_by_mounts(const struct names_root *root, int directory, char *text)
+/* `text` is the kernel's path of it. In a chroot the root's own leads nowhere, and nothing is told of the mounts outside. */
+static int names_place_by_mounts(struct names_root *root, int directory, char *text)
 {
-    if (root->sight == NAMES_SEEN)
-        return mounts_place(root->path, directory, text);
-    return root->within[0] != '\0' ? mounts_place_within(root->within, directory, text) : 0;
+    struct statx stat;
+    int code = -ENOENT;
+    if (root->sight != NAMES_SEEN && root->within[0] != '\0')
+        code = mounts_place_within(root->within, directory, text);
+    else if (root->sight == NAMES_SEEN && sys_statx(AT_FDCWD, root->path, 0, STATX_TYPE, &stat) == 0)
+        code = mounts_place(root->path, directory, text);
+    return code == -ENOENT ? names_place_by_climbing(root, directory, text) : code;
 }
 
 int names_place_of(struct names_root *root, int directory, char *text, const char **relative)
 {
     int code = names_read_place(directory, text);
-    if (code == -ENAMETOOLONG || code == -ENOENT)
-        return names_place_untold(root, directory, code);
-    if (code != 0)
+    if (code == -ENAMETOOLONG && !names_leads_up_to(root, directory))
+        return 0;
+    if (code != 0 && code != -ENOENT)
         return code;
-    enum path_verdict verdict = root->sight == NAMES_SEEN ? path_verdict(root->path, NULL, text) : PATH_FOREIGN;
+    enum path_verdict verdict = code == 0 && root->sight == NAMES_SEEN ? path_verdict(root->path, NULL, text) : PATH_FOREIGN;
     size_t length = strlen(root->path);
     *relative = verdict == PATH_IS_ROOT ? "." : text + (length == 1 ? 1 : length + 1);
     if (verdict == PATH_FOREIGN) {
-        code = names_place_by_mounts(root, directory, text);
+        code = code == 0 ? names_place_by_mounts(root, directory, text) : names_place_by_climbing(root, directory, text);
         if (code != 1)
             return code;
         *relative = text;

@@ -37,7 +37,7 @@ def touch(path, time):
     os.utime(path, ns=(time, time))
 done = {"list": listing, "scan": scan, "write": write, "exclusive": exclusive, "read": read, "stat": stat, "mtime": mtime,
         "touch": touch, "rename": os.rename, "unlink": os.unlink, "mkdir": os.mkdir, "rmdir": os.rmdir, "chmod": os.chmod,
-        "chdir": os.chdir, "link": os.link, "realpath": os.path.realpath, "truncate": os.truncate, "umask": os.umask}
+        "chdir": os.chdir, "chroot": os.chroot, "link": os.link, "realpath": os.path.realpath, "truncate": os.truncate, "umask": os.umask}
 for line in sys.stdin:
     verb, *words = json.loads(line)
     try:
@@ -419,3 +419,38 @@ def test_a_file_of_a_branch_that_is_bound(start, place, root):
     guest = make(*bind(place, "--bind", root / "d" / "f", place / "target"))
     assert guest("read", place / "target") == "data" and guest("list", root / "d") == ["f", "plain"]
     assert guest.end() == ""
+
+
+@NEEDS_BWRAP
+def test_what_is_mounted_in_the_root(start, place, root):
+    """The places are made where /proc is not there, in a directory that nothing is known of."""
+    host, make = start
+    host("mkdir", root / "e")
+    guest = make(*bind(place, "--tmpfs", root / "e" / "sub", "--bind", "/etc/hosts", root / "e" / "file", "--dir", root / "e" / "dir"))
+    assert guest("list", root / "e") == ["dir", "file", "sub"]
+    assert guest("read", root / "e" / "file") == open("/etc/hosts", encoding="utf-8").read()
+    assert guest("write", root / "e" / "sub" / "x", "of the tmpfs") is None
+    assert guest.end() == ""
+    assert host("list", root / "e") == ["dir", "file", "sub"] and host("list", root / "e" / "sub") == []
+
+
+@NEEDS_SUPERUSER
+@pytest.mark.parametrize("proc", [False, True], ids=["without /proc", "with /proc"])
+def test_a_chroot(proc, start, place, root):
+    """Above the root it is served, in the root its branches are out of reach."""
+    host, make = start
+    for at in (place / "work", root):
+        (at / "proc").mkdir()
+    mounts = [f"mount --bind /proc {at}/proc" for at in (place / "work", root)] if proc else ["true"]
+    above, within = make(*shell(*mounts)), make(*shell(*mounts))
+    assert above("read", root / "d" / "f") == within("read", root / "d" / "f") == "data"
+    above("chroot", place / "work")
+    assert above("list", "/root/d") == ["f", "plain"] and above("read", "/root/d/f") == "data"
+    assert above("write", "/root/d/new", "made") is None and above("stat", "/root/d/missing") == "ENOENT"
+    assert host("read", root / "d" / "new") == "made"
+    assert above.end() == ""
+    within("chroot", root)
+    assert within("read", "/d/f") == within("write", "/d/n", "x") == "EIO"
+    assert "bind all of it" in within.end()
+    for at in (place / "work", root):
+        (at / "proc").rmdir()
