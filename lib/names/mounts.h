@@ -13,8 +13,8 @@
  * that it is not beneath. 1, and `text` is its place relative to the root ("." is the root itself); 0: it is
  * not beneath it by any mount; or -errno. */
 int mounts_place(const char *root, int directory, char *text);
-/* The same for a root that may be seen nowhere, of which is known where it is within its file system. -ENOENT: nothing is told of
- * the directory's mount, as in a chroot. */
+/* The same for a root that may be seen nowhere, of which is known where it is within its file system. -ENOENT: nothing is told
+ * of the directory's mount, as in a chroot. */
 int mounts_place_within(const char *within, int directory, char *text);
 /* `text` is the kernel's path of `directory`: 1, and it is where that is within its file system; 0 or -errno: that cannot be
  * told. */

@@ -333,8 +333,11 @@ static int names_open_both(struct names_root *root, struct request_channel **cha
 {
     const char *run_dir = root->run_dir;
     int code = request_attach(channel, run_dir);
-    if (code == -ENOENT && root->user_dir != NULL) /* a user namespace calls this user otherwise */
+    if (code == -ENOENT && root->user_dir != NULL) { /* a user namespace calls this user otherwise */
         code = request_attach(channel, run_dir = root->user_dir);
+        if (code == 0)
+            root->run_dir = run_dir;
+    }
     if (code != 0)
         return code;
     code = names_open_view(root, run_dir, *channel, view);

@@ -131,10 +131,10 @@ static int operate_open_make_file(struct target *t, int flags, mode_t mode)
 
 /* First reserved, then made, also where the home is another node and the file comes into this node's own leaf:
  * daemon/rpc/RPC.md says what would break if both were done at once. */
-static int operate_open_new(struct target *t, int flags, mode_t mode)
+static int operate_open_new(struct target *t, int flags, mode_t mode, uint16_t where)
 {
     struct statx stat;
-    int code = create_reserve(t, DT_REG, 0);
+    int code = create_reserve(t, DT_REG, where);
     if (code != 0)
         return code;
     int fd = operate_open_make_file(t, flags, mode);
@@ -165,7 +165,9 @@ static int operate_open_once(struct target *t, int flags, mode_t mode)
     } else if (!(flags & O_CREAT)) {
         return (int)TARGET_CALL(t, sys_openat(t->real_at, t->real_path, flags, mode));
     }
-    return CLAIM_UNINTERRUPTED(operate_open_new(t, flags, mode));
+    int fd = CLAIM_UNINTERRUPTED(operate_open_new(t, flags, mode, 0));
+    /* This process may make it in the trunk alone (Landlock), or nowhere. */
+    return fd == -EACCES && target_was_away(t) ? CLAIM_UNINTERRUPTED(operate_open_new(t, flags, mode, MESSAGE_TRUNK)) : fd;
 }
 
 /* A name whose home was not asked before has turned out to be there: as a symbolic link, perhaps, which leads
