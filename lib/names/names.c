@@ -331,16 +331,16 @@ static int names_inherit(struct names_root *root, struct request_channel **chann
 
 static int names_open_both(struct names_root *root, struct request_channel **channel, struct view **view)
 {
-    const char *run_dir = root->run_dir;
-    int code = request_attach(channel, run_dir);
-    if (code == -ENOENT && root->user_dir != NULL) { /* a user namespace calls this user otherwise */
-        code = request_attach(channel, run_dir = root->user_dir);
-        if (code == 0)
-            root->run_dir = run_dir;
+    int code = request_attach(channel, root->run_dir);
+    if (code != 0 && root->user_dir != NULL) { /* a user namespace calls this user otherwise */
+        const int other = request_attach(channel, root->user_dir);
+        if (other == 0)
+            root->run_dir = root->user_dir;
+        code = other == 0 || code == -ENOENT ? other : code;
     }
     if (code != 0)
         return code;
-    code = names_open_view(root, run_dir, *channel, view);
+    code = names_open_view(root, root->run_dir, *channel, view);
     if (code == 0)
         return 0;
     if (!request_is_alive(*channel)) /* and what was found is of the next one */

@@ -11,6 +11,7 @@ import subprocess
 import pytest
 
 from conftest import IS_SUPERUSER, PYTHON, REPOSITORY, environment, redirected_files, run
+from test_failures import as_nobody, everybodys  # noqa: F401: a fixture
 
 # Does what it is told, a line each: what it saw, or the name of the error.
 AGENT = r"""
@@ -460,3 +461,22 @@ def test_a_chroot(proc, start, place, root):
     assert "bind all of it" in within.end()
     for at in (place / "work", root):
         (at / "proc").rmdir()
+
+
+@NEEDS_SUPERUSER
+def test_a_user_who_is_root_in_a_container(everybodys):  # noqa: F811
+    """As in podman and with Apptainer's --fakeroot; the superuser of the host has daemons, too."""
+    session = as_nobody(everybodys)
+    (everybodys / "run" / "shunt-0").mkdir(mode=0o700)
+    session.start().check()
+    root, other = session.root, everybodys / "run" / "other"
+    other.mkdir()
+    done = session.exec("sh", "-c", f"echo data >{root}/out/f; echo of the trunk >{root}/out/g")
+    done.check()
+    inside = session.exec("unshare", "--user", "--map-root-user", "--mount", "sh", "-e", "-c",
+                          f"id -u; cat {root}/out/f; mount --bind {root} {other}; mount -t tmpfs none {root}; ls {other}/out; "
+                          f"cat {other}/out/f; echo made >{other}/out/made; mv {other}/out/made {other}/out/moved; rm {other}/out/g; ls {other}/out")
+    assert inside.check() == "0\ndata\nf\ng\ndata\nf\nmoved\n"
+    assert "Input/output error" not in inside.err
+    assert session.exec("ls", root / "out").check() == "f\nmoved\n" and session.exec("cat", root / "out" / "moved").check() == "made\n"
+    session.tool("stop", "--root", root).check()
