@@ -154,6 +154,12 @@ static uint64_t mounts_mount_of(int at, const char *path, int flags)
     return stat.stx_mnt_id;
 }
 
+bool mounts_are_two(const char *root, int directory)
+{
+    uint64_t own = mounts_mount_of(AT_FDCWD, root, 0), other = mounts_mount_of(directory, "", AT_EMPTY_PATH);
+    return own != 0 && other != 0 && own != other;
+}
+
 static struct search *mounts_begin(void)
 {
     return sys_mmap(NULL, sizeof(struct search), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
