@@ -15,8 +15,12 @@
 #include <unistd.h>
 
 #include "base/sys.h"
+#include "config/config.h"
+#include "names/names.h"
 #include "names/origin.h"
 #include "places.h"
+#include "session/session.h"
+#include "union/layout.h"
 #include "command.h"
 
 #define LIBC "libc.so.6"
@@ -159,11 +163,92 @@ int launch_set_root_ids(const struct roots *roots)
     return launch_set("SHUNT_ROOT_ID", ids);
 }
 
+/* Would a program find that daemon by the name of its node and the run directory? */
+static bool launch_finds(const struct session_member *member, const char *node)
+{
+    struct config config;
+    config_read(&config, environ);
+    const size_t length = strlen(config.run_base);
+    return strcmp(member->node, node) == 0 && strncmp(member->run_dir, config.run_base, length) == 0 &&
+           member->run_dir[length] == '/';
+}
+
+/* A root of the environment that this command is begun in, which serves it on as well: can its daemon be found still? One that
+ * has none here any more is as it was. */
+static int launch_must_find(const char *root, const char *node)
+{
+    struct session session;
+    const struct session_member *other = NULL;
+    bool found = false;
+    if (session_read(root, &session) != 0)
+        return 0;
+    for (size_t i = 0; i < session.count && !found; i++)
+        if (session_lives(&session.members[i]) == 1) {
+            other = &session.members[i];
+            found = launch_finds(other, node);
+        }
+    if (!found && other)
+        error_report("%s: is served in this environment, by the daemon of node '%s' in %s, which would not be found as node "
+                     "'%s' (give --node %s and the same SHUNT_RUN_DIR, or leave that environment)",
+                     root, other->node, other->run_dir, node, other->node);
+    const bool refused = !found && other;
+    session_finish(&session);
+    return refused ? -1 : 0;
+}
+
+/* It was exported meanwhile. Asked of the kernel, since the shim may be in this process. */
+static bool launch_is_plain(const char *root)
+{
+    char own[PATH_MAX];
+    struct statx stat;
+    const int length = snprintf(own, sizeof own, "%s/" LAYOUT_OWN, root);
+    return length < PATH_MAX && sys_statx(AT_FDCWD, own, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &stat) == -ENOENT;
+}
+
+/* Those of the environment that this command is begun in come after its own, but for what is no root any more. */
+static int launch_join_outer(struct roots *all, const char *node)
+{
+    struct roots outer;
+    int error = 0;
+    roots_init(&outer);
+    roots_served(&outer);
+    for (size_t i = 0; i < outer.count && error == 0; i++)
+        if (!roots_has(all, outer.paths[i]) && !launch_is_plain(outer.paths[i]))
+            error = launch_must_find(outer.paths[i], node) < 0 ? -1 : roots_add(all, outer.paths[i]);
+    roots_finish(&outer);
+    return error;
+}
+
+/* What the shim in this process serves, it serves in the command as well. */
+static int launch_roots_for(const struct roots *own, const char *node, struct roots *all)
+{
+    int error = 0;
+    roots_init(all);
+    for (size_t i = 0; i < own->count && error == 0; i++)
+        error = roots_add(all, own->paths[i]);
+    if (error == 0 && launch_shim_is_loaded())
+        error = launch_join_outer(all, node);
+    if (error == 0 && all->count > NAMES_ROOTS) {
+        error_report("more than %d roots would be served at once (name fewer, or use a directory further up)", NAMES_ROOTS);
+        error = -1;
+    }
+    return error;
+}
+
+static int launch_set_roots(const struct roots *own, const char *node)
+{
+    struct roots all;
+    int error = launch_roots_for(own, node, &all);
+    error = error == 0 ? launch_set("SHUNT_ROOT", roots_join(&all)) : error;
+    error = error == 0 ? launch_set_root_ids(&all) : error;
+    roots_finish(&all);
+    return error;
+}
+
 static int launch_set_environment(const struct roots *roots, const char *node)
 {
     char *preload = launch_preload(getenv("LD_PRELOAD"));
-    if (!preload || launch_set("LD_PRELOAD", preload) < 0 || launch_set("SHUNT_ROOT", roots_join(roots)) < 0 ||
-        launch_set_root_ids(roots) < 0)
+    if (!preload || launch_set_roots(roots, node) < 0 || launch_set("LD_PRELOAD", preload) < 0)
         return -1;
     return launch_set("SHUNT_SERVED", strdup("1")) < 0 ? -1 : launch_set("SHUNT_NODE", strdup(node));
 }

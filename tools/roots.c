@@ -43,6 +43,14 @@ static int roots_canonical(const char *path, char to[PATH_MAX])
     return length < 0 ? length : 0;
 }
 
+bool roots_has(const struct roots *roots, const char *canonical)
+{
+    for (size_t i = 0; i < roots->count; i++)
+        if (!strcmp(roots->paths[i], canonical))
+            return true;
+    return false;
+}
+
 int roots_add(struct roots *roots, const char *path)
 {
     char at[PATH_MAX];
@@ -53,9 +61,8 @@ int roots_add(struct roots *roots, const char *path)
         error_report("%s: its path has a colon, which separates roots in SHUNT_ROOT (rename it)", at);
         return -1;
     }
-    for (size_t i = 0; i < roots->count; i++)
-        if (!strcmp(roots->paths[i], at))
-            return 0;
+    if (roots_has(roots, at))
+        return 0;
     if (roots->count == ROOTS_MAX) {
         error_report("--root: more than %d roots (use a directory further up)", ROOTS_MAX);
         return -1;
@@ -83,6 +90,17 @@ int roots_default(struct roots *roots)
         error = -1;
     }
     return error;
+}
+
+void roots_served(struct roots *roots)
+{
+    char at[PATH_MAX];
+    const char *from = getenv("SHUNT_ROOT");
+    char *copy = from ? strdup(from) : NULL, *rest = copy;
+    for (char *path; (path = strsep(&rest, ":"));)
+        if (*path && roots->count < ROOTS_MAX && roots_canonical(path, at) == 0)
+            roots_add(roots, at);
+    free(copy);
 }
 
 char *roots_join(const struct roots *roots)
