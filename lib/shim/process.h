@@ -29,8 +29,10 @@ static inline bool process_has_roots(void)
 bool process_root_has_moved(struct names_root *, const char *way);
 
 /* Can a path's first byte (or what else a caller points at) be read? Where it cannot, the native call says
- * EFAULT, and looking would be a SIGSEGV. The kernel is asked once for a page; of one that is taken away
- * later the answer is out of date. */
+ * EFAULT, and looking would be a SIGSEGV. The kernel is asked once for a page, since to ask for each path would be a system
+ * call for each call of the program. Nothing invalidates that, and it decides no answer: of a page that the program has
+ * unmapped or protected since, and hands on as a path, the answer is a SIGSEGV in this library where the kernel's is EFAULT
+ * (shunt(7)). */
 bool process_ask_readable(const void *at);
 static inline bool process_can_read(const void *at)
 {

@@ -90,7 +90,9 @@ struct abilities {
 
 /* remote.h: leaves of other nodes whose owners have been told that this process looks into them; of two with one place
  * here the last. Written by any thread, relaxed, each word for itself. A child goes by what its parent told: the owner
- * was told of this node. */
+ * was told of this node. It decides whether the owner is told once more, which then goes on in another leaf, and answers no
+ * call: nothing has to invalidate it. Two leaves with one word, or an owner that has forgotten, cost requests to the file
+ * system. */
 struct remote_state {
     uint32_t told_leaves[REMOTE_TOLD];
 };

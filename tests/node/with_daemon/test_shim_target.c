@@ -303,6 +303,45 @@ Test(target, an_alias_that_another_program_makes_is_seen_at_once)
     cr_assert_eq(how_alias(path), TARGET_FOREIGN);
 }
 
+/* What is none may lead to a root or not. */
+Test(target, dead_ends)
+{
+    static const struct {
+        const char *path;
+        unsigned want;
+        bool is_one;
+    } looks[] = {
+        {"beside/none", TARGET_FOLLOW, true},
+        {"beside/none/f", TARGET_FOLLOW, true},
+        {"beside//none//./f", TARGET_FOLLOW, false},
+        {"none/none/none/f", 0, true},
+        {"beside/to_file", TARGET_FOLLOW, false},
+        {"beside/to_file", 0, true},
+        {"beside/to_out/f", 0, false},
+        {"beside/to_out/none/f", 0, false},
+        {"beside/to_none/f", 0, false},
+        {"beside/../r/out/f", 0, false},
+        {"r/out/f", 0, false},
+        {"r/none/f", 0, false},
+        {"beside/none/", 0, false},
+        {"beside/..", 0, false},
+        {"beside/by_link/none", 0, true},
+        {"beside/plain/f", TARGET_FOLLOW, true},
+    };
+    place_file("beside/plain", "");
+    cr_assert_eq(symlink("../r/out/f", place_path("beside/to_file")), 0);
+    cr_assert_eq(symlink("../r/out", place_path("beside/to_out")), 0);
+    cr_assert_eq(symlink("../r/none", place_path("beside/to_none")), 0);
+    cr_assert_eq(symlink("../beside", place_path("beside/by_link")), 0);
+    for (size_t i = 0; i < sizeof looks / sizeof *looks; i++)
+        cr_assert_eq(dead_end(AT_FDCWD, place_path("%s", looks[i].path), looks[i].want), looks[i].is_one, "%s", looks[i].path);
+    int beside = place_open("beside"), out = place_open("r/out");
+    cr_assert(dead_end(beside, "none", 0) && !dead_end(out, "none", 0) && !dead_end(beside, "../r/out/none", 0));
+    cr_assert(chdir(place_path("beside")) == 0 && dead_end(AT_FDCWD, "none", 0) && !dead_end(AT_FDCWD, "to_out/none", 0));
+    cr_assert(chdir(place_path("r/out")) == 0 && !dead_end(AT_FDCWD, "none", 0));
+    cr_assert(dead_end(AT_FDCWD, "../../beside/none", 0));
+}
+
 Test(target, a_directory_that_another_program_moves_under_the_root_is_seen_at_once)
 {
     int fd = place_open("beside");
