@@ -397,7 +397,7 @@ int target_find_second(struct target *t, const struct target *first, int at, con
 {
     if (!process_has_roots() || !process_can_read(path) || path[0] == '\0')
         return TARGET_FOREIGN;
-    if (prefilter_is_plainly_foreign(path) && target_is_elsewhere(t, first, at, path, want))
+    if (!(want & TARGET_ALIAS) && prefilter_is_plainly_foreign(path) && target_is_elsewhere(t, first, at, path, want))
         return TARGET_FOREIGN;
     return target_classify(t, first, at, path, want);
 }
