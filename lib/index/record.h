@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define RECORD_FORMAT 2 /* raised when what is in the file changes its meaning; an index of another format is refused */
+#define RECORD_FORMAT 3 /* raised when what is in the file changes its meaning; an index of another format is refused */
 #define RECORD_NAME_MAX 255
 #define RECORD_MIRROR_MAX 80 /* the name of a mirror: a label of at most 64 bytes, a dash, 12 hexadecimal digits */
 #define RECORD_BRANCH_MAX 72 /* NODE.N: a node's name of at most 60 bytes, a dot, a number */

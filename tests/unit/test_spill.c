@@ -146,7 +146,8 @@ Test(spill, a_file_system_that_is_full_refuses_names_and_nothing_else)
         snprintf(name, sizeof name, "%u", i);
         cr_assert(spill_get(spill, name, sizeof name, &entry) == 0 && entry.ino == i + 1, "%u", i);
         entry.ino += 7;
-        cr_assert_eq(i % 16 == 0 ? spill_put(spill, name, sizeof name, &entry) : spill_del(spill, name, sizeof name), 0, "%u", i);
+        cr_assert_eq(i % 16 == 0 ? spill_put(spill, name, sizeof name, &entry) : spill_del(spill, name, sizeof name), 0, "%u",
+                     i);
     }
     code = spill_make_room(spill);
     cr_assert_eq(code, 0, "most of them are gone: %d", code);
