@@ -27,7 +27,7 @@ int prefilter_hidden(struct scratch *scratch, int at, const char *path)
     for (unsigned i = 0; i < shim_state.process.count; i++) {
         struct names_root *root = &shim_state.roots[i];
         if (root->sight == NAMES_SEEN ||
-            (path[0] != '/' && (at != AT_FDCWD || base == NULL || sys_getcwd(base, PATH_MAX) <= 0)))
+            (path[0] != '/' && (at != AT_FDCWD || base == NULL || !process_working_directory(base))))
             continue;
         if (path_verdict(root->path, base, path) != PATH_FOREIGN)
             return names_attach(root);
@@ -66,7 +66,7 @@ enum path_verdict prefilter(struct scratch **scratch, int at, const char *path)
     if (*scratch == NULL && (*scratch = scratch_take()) == NULL)
         return PATH_BENEATH;
     char *base = (*scratch)->text[0];
-    if (sys_getcwd(base, PATH_MAX) <= 0 || base[0] != '/')
+    if (!process_working_directory(base))
         return PATH_FOREIGN;
     if (prefilter_is_apart(base))
         return path_goes_up(path) ? prefilter_text(base, path) : PATH_FOREIGN;

@@ -4,6 +4,7 @@
 #include "shim/process.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/uio.h>
@@ -121,4 +122,22 @@ bool process_ask_readable(const void *at)
         return false;
     __atomic_store_n(&shim_state.process.readable[page / 4096 % PROCESS_PAGES], page, __ATOMIC_RELAXED);
     return true;
+}
+
+void process_will_be_filtered(void)
+{
+    __atomic_store_n(&shim_state.process.is_filtered, 1, __ATOMIC_RELAXED);
+}
+
+/* Programs that look at files and allow themselves few system calls have readlink(2) among these, not getcwd(2) (file(1)),
+ * which takes half as long and needs no /proc. */
+bool process_working_directory(char to[PATH_MAX])
+{
+    if (__builtin_expect(__atomic_load_n(&shim_state.process.is_filtered, __ATOMIC_RELAXED), 0)) {
+        const long length = sys_readlinkat(AT_FDCWD, "/proc/self/cwd", to, PATH_MAX - 1);
+        to[length > 0 ? length : 0] = '\0';
+    } else if (sys_getcwd(to, PATH_MAX) <= 0) {
+        return false;
+    }
+    return to[0] == '/'; /* else it is outside the root directory of the process */
 }

@@ -4,6 +4,7 @@
 
 /* What is configured. Set by the constructor, before the program's first instruction (state.h). */
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -27,6 +28,11 @@ static inline bool process_has_roots(void)
 /* A file is not in its branch. True: the root is at another path by now, or cannot be seen any more (names_root_has_moved), and
  * from now on no text is known to be foreign. */
 bool process_root_has_moved(struct names_root *, const char *way);
+
+/* Where this process works, as the kernel tells it. False: nowhere that has a path. */
+bool process_working_directory(char to[PATH_MAX]);
+/* It is about to restrict its system calls (seccomp). */
+void process_will_be_filtered(void);
 
 /* Can a path's first byte (or what else a caller points at) be read? Where it cannot, the native call says
  * EFAULT, and looking would be a SIGSEGV. The kernel is asked once for a page, since to ask for each path would be a system

@@ -390,7 +390,7 @@ const struct names_root *program_root_handed(int directory, char *const argument
 {
     const struct names_root *root = NULL;
     struct scratch *scratch = scratch_take();
-    bool here = scratch != NULL && directory == AT_FDCWD && sys_getcwd(scratch->text[0], PATH_MAX) > 0;
+    bool here = scratch != NULL && directory == AT_FDCWD && process_working_directory(scratch->text[0]);
     if (here)
         root = program_root_in(".", scratch->text[0]);
     for (size_t i = 1; root == NULL && arguments != NULL && arguments[0] != NULL && arguments[i] != NULL; i++)

@@ -57,6 +57,8 @@ struct process_state {
     char heads[PROCESS_HEADS][PROCESS_HEAD];
     struct config config;
     /* The rest changes. Each word stands for itself: written by any thread, relaxed, the last one stays. */
+    uint32_t
+        is_filtered; /* it may allow itself few system calls by now: set, and never taken back (process_working_directory) */
     uint32_t claims_in_trunk; /* names that were claimed in the trunk since one was in a branch, up to a few
                                  (target_pin_is_likely) */
     /* Addresses of pages that could be read when a path was there; read without atomics, since one that is just replaced

@@ -227,6 +227,7 @@ SYMBOL(notify, fanotify_mark, int, (int, unsigned, unsigned long, int, const cha
 
 SYMBOL(memory, mlockall, int, (int))
 
+SYMBOL(credentials, prctl, int, (int, ...))
 SYMBOL(credentials, setuid, int, (uid_t))
 SYMBOL(credentials, seteuid, int, (uid_t))
 SYMBOL(credentials, setreuid, int, (uid_t, uid_t))

@@ -6,7 +6,9 @@
  * and is refused as any other user's. */
 
 #include <grp.h>
+#include <stdarg.h>
 #include <sys/fsuid.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "base/sys.h"
@@ -92,4 +94,18 @@ int capset(cap_user_header_t, const cap_user_data_t); /* glibc has it, and no he
 WRAPPER int capset(cap_user_header_t header, const cap_user_data_t data)
 {
     return BECOME(REAL(capset)(header, data));
+}
+
+/* Whoever gives fewer arguments finds what was in those registers, as in libc's own function. */
+WRAPPER int prctl(int option, ...)
+{
+    unsigned long a[4];
+    va_list more;
+    va_start(more, option);
+    for (unsigned i = 0; i < 4; i++)
+        a[i] = va_arg(more, unsigned long);
+    va_end(more);
+    if (option == PR_SET_SECCOMP)
+        process_will_be_filtered();
+    return REAL(prctl)(option, a[0], a[1], a[2], a[3]);
 }

@@ -11,6 +11,7 @@
 #include <sys/inotify.h>
 #include <sys/socket.h>
 #include <sys/ioctl.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -281,6 +282,11 @@ static long wrap_syscall_other_call(long number, const long a[6], bool *known)
     case SYS_setgroups:
     case SYS_capset:
         credentials_prepare();
+        return REAL(syscall)(number, a[0], a[1], a[2]);
+    case SYS_prctl:
+        return prctl(I(0), a[1], a[2], a[3], a[4]);
+    case SYS_seccomp:
+        process_will_be_filtered();
         return REAL(syscall)(number, a[0], a[1], a[2]);
     case SYS_chroot:
         return chroot(P(0));

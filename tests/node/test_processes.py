@@ -109,6 +109,22 @@ def test_a_program_that_may_only_look_at_files(shunt, programs, tmp_path):
     assert out["native"] == out["shunt"] == "0 4\n-1 -1\n0 6\n"
 
 
+@unsanitized
+@pytest.mark.parametrize("by_call", [False, True])
+@pytest.mark.parametrize("where, names, expected", [
+    ("$0", "one d/two ../{place}/one absent .//d/two", "0 4\n0 4\n0 4\n-1 -1\n0 4\n"),
+    ("$1", "outside ./outside {place}/one absent none/none", "0 6\n0 6\n0 4\n-1 -1\n-1 -1\n"),
+    ("$0/d", "two ../one ../../outside absent", "0 4\n0 4\n0 6\n-1 -1\n")])
+def test_relative_paths_of_a_program_that_may_only_look_at_files(shunt, programs, tmp_path, where, names, expected, by_call):
+    script = 'mkdir d; echo one >one; echo two >d/two; echo three >"$1/outside"; cd "' + where + '"; shift; exec "$@"'
+    for place in "native", "shunt":
+        (tmp_path / place).mkdir()
+        command = ["sh", "-c", script, tmp_path / place, tmp_path, *(["env", "BY_CALL=1"] if by_call else []),
+                   programs / "rough_restricted", *names.format(place=place).split()]
+        result = run(command, cwd=tmp_path / place) if place == "native" else shunt.run(".", command, cwd=tmp_path / place)
+        assert result.check() == expected, place
+
+
 # Small stacks
 
 
