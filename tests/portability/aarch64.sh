@@ -79,7 +79,7 @@ excluded=(
 )
 # As vfork is fork, posix_spawn does not hear that its child failed; a path is measured to its end, not to PATH_MAX; and both
 # paths of a rename or link are fetched before the kernel is asked about the first one.
-unequal='posix_spawn\(addopen\).* makes|.* without an end|(rename|link)(\([A-Z]+\))? .*/null'
+unequal='posix_spawn\(addopen\).* makes|posix_spawnp? .*below a file|.* without an end|(rename|link)(\([A-Z]+\))? .*/null'
 debian_run aarch64 "
     uname -m
     cd /src
