@@ -29,6 +29,7 @@ struct listen {
     struct channel *channel;
     struct clients *clients;
     char path[PATH_MAX];
+    ino_t inode;            /* the channel's */
     uint64_t to_take[BITS]; /* queue pairs seen waiting, being emptied */
     uint32_t words;         /* which of its words are not zero */
     uint64_t visited[BITS]; /* queue pairs seen waiting that have grants, to be looked at */
@@ -74,13 +75,18 @@ static int listen_map_new(struct listen *listen, const char *path)
     int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0)
         return -errno;
+    struct stat stat = {0};
     int code = listen_allocate_first(fd);
+    if (code == 0 && fstat(fd, &stat) != 0)
+        code = -errno;
     void *mapped = code == 0 ? mmap(NULL, CHANNEL_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
     if (code == 0 && mapped == MAP_FAILED)
         code = -errno;
     close(fd);
-    if (code == 0)
+    if (code == 0) {
         listen->channel = mapped;
+        listen->inode = stat.st_ino;
+    }
     return code;
 }
 
@@ -142,6 +148,14 @@ void listen_wake_all(struct listen *listen)
     wakeups_wake_all(&listen->wakeups);
 }
 
+/* One of a daemon that serves another root with the inode number of this one, which was removed, may be at that path by now. */
+static void listen_unlink(const struct listen *listen)
+{
+    struct stat stat = {0};
+    if (lstat(listen->path, &stat) == 0 && stat.st_ino == listen->inode)
+        unlink(listen->path);
+}
+
 void listen_destroy(struct listen *listen)
 {
     if (listen == NULL)
@@ -150,7 +164,7 @@ void listen_destroy(struct listen *listen)
     if (listen->channel != NULL) {
         pthread_mutex_unlock(&listen->channel->life);
         wakeups_wake_everybody(&listen->wakeups);
-        unlink(listen->path);
+        listen_unlink(listen);
         munmap(listen->channel, CHANNEL_SIZE);
     }
     free(listen);

@@ -95,7 +95,8 @@ class Scene:
         return Interrupted(process, number)
 
     def stop(self):
-        self.check("stop", "--root", self.root)
+        """Where nothing was ever served it says so."""
+        self.check("stop", "--root", self.root, status=(0,) if (self.root / ".shunt").exists() else (1,))
 
     def assert_ended(self, result, by_itself=False):
         """Nobody serves the root, nor is said to; `by_itself`: soon, when the command has not waited for it."""
