@@ -116,10 +116,10 @@ def test_run_within_run_of_the_same_root(shunt, tool, roots):
 def test_an_inner_one_by_whose_settings_the_outer_one_cannot_be_found_refuses(shunt, tool, sessions, area):
     one, two = (session.root for session in sessions[:2])
     (area / "other").mkdir()
-    for words in (f"exec --root {two} --node n2", f"run --root {area}/other --node n2"):
+    for words, sentence in ((f"exec --root {two} --node n2", "no daemon of this host is named 'n2' (its daemon is: n1)"),
+                            (f"run --root {area}/other --node n2", "is served in this environment")):
         result = tool("exec", "--root", one, "--", "sh", "-c", f"{shunt.path} {words} -- cat {one}/out/made")
-        assert result.status == 125, result
-        assert "is served in this environment" in result.err and "--node n1" in result.err
+        assert result.status == 125 and sentence in result.err and "n1" in result.err, result
     result = tool("exec", "--root", one, "--", "sh", "-c",
                   f"SHUNT_RUN_DIR={area}/other {shunt.path} exec --root {two} -- cat {one}/out/made")
     assert result.status == 125 and "SHUNT_RUN_DIR" in result.err
