@@ -221,6 +221,7 @@ static int dir_stream_look_at_name(struct target *t, struct dirent64 *entry)
 static int dir_stream_resolve(const struct listing_at *at, struct dirent64 *entry)
 {
     struct target t = {.root = at->root,
+                       .pin = -1,
                        .dir = at->id,
                        .at = at->fd,
                        .path = entry->d_name,
