@@ -154,15 +154,6 @@ static uint64_t mounts_mount_of(int at, const char *path, int flags)
     return stat.stx_mnt_id;
 }
 
-bool mounts_are_two(const char *root, int directory)
-{
-    struct statx own, other;
-    return sys_statx(AT_FDCWD, root, 0, STATX_MNT_ID, &own) == 0 &&
-           sys_statx(directory, "", AT_EMPTY_PATH, STATX_MNT_ID, &other) == 0 && own.stx_dev_major == other.stx_dev_major &&
-           own.stx_dev_minor == other.stx_dev_minor && (own.stx_mask & other.stx_mask & STATX_MNT_ID) &&
-           own.stx_mnt_id != other.stx_mnt_id;
-}
-
 static struct search *mounts_begin(void)
 {
     return sys_mmap(NULL, sizeof(struct search), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

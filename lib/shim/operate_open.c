@@ -97,6 +97,38 @@ static int operate_open_found_instead(struct target *t)
     return code == 0 ? TARGET_RETRY : code;
 }
 
+/* Is that file the one that was just made at real_at/real_path? */
+static bool operate_open_is_still_there(const struct target *t, int fd)
+{
+    struct statx made, there;
+    return sys_statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &made) == 0 &&
+           sys_statx(t->real_at, t->real_path, AT_SYMLINK_NOFOLLOW, STATX_INO, &there) == 0 && made.stx_ino == there.stx_ino;
+}
+
+/* -ENOENT, as its path may say. */
+static int operate_open_take_back(struct target *t, int fd)
+{
+    if (operate_open_is_still_there(t, fd))
+        sys_unlinkat(t->real_at, t->real_path, 0);
+    sys_close(fd);
+    return -ENOENT;
+}
+
+/* By its path it comes into this node's own branch or nowhere; the descriptor of a leaf leads there whatever its branch is
+ * called by then. */
+static int operate_open_make_file(struct target *t, int flags, mode_t mode)
+{
+    int fd;
+    target_come_to_leaf(t);
+    do {
+        HOOK("create-reserved");
+        fd = sys_openat(t->real_at, t->real_path, flags | O_CREAT | O_EXCL, mode);
+        if (fd >= 0 && !target_leaf_holds(t))
+            fd = operate_open_take_back(t, fd);
+    } while (target_goes_on(t, fd));
+    return fd;
+}
+
 /* First reserved, then made, also where the home is another node and the file comes into this node's own leaf:
  * daemon/rpc/RPC.md says what would break if both were done at once. */
 static int operate_open_new(struct target *t, int flags, mode_t mode, uint16_t where)
@@ -105,12 +137,12 @@ static int operate_open_new(struct target *t, int flags, mode_t mode, uint16_t w
     int code = create_reserve(t, DT_REG, where);
     if (code != 0)
         return code;
-    target_come_near(t);
-    HOOK("create-reserved");
-    int fd = sys_openat(t->real_at, t->real_path, flags | O_CREAT | O_EXCL, mode);
+    int fd = operate_open_make_file(t, flags, mode);
     HOOK("create-made");
-    if (fd == -EEXIST)
+    if (fd == -EEXIST) {
+        target_come_near(t);
         return operate_open_found_instead(t);
+    }
     /* What the kernel knows from having made it: a question to the file system would be a message for each file. */
     if (fd < 0 || sys_statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE | STATX_INO, &stat) != 0) {
         target_withdraw(t);

@@ -22,16 +22,30 @@ static int operate_remove_plainly(struct target *t)
     return code;
 }
 
+/* It is not there any more, and its home may be another one by now, which has seen it and is not told. */
+static int operate_remove_forget_gone(struct target *t)
+{
+    target_withdraw(t);
+    target_forget(t);
+    return 0;
+}
+
 static int operate_remove_unlink_held(struct target *t)
 {
     struct message gone = {.type = MESSAGE_UNLINKED};
+    bool leaf_holds;
     long code = claim_name(t, MESSAGE_UNLINK);
     if (code != 0)
         return (int)code;
-    target_come_near(t);
-    HOOK("remove-held");
-    code = sys_unlinkat(t->real_at, t->real_path, 0);
+    target_come_to_leaf(t);
+    do {
+        HOOK("remove-held");
+        code = sys_unlinkat(t->real_at, t->real_path, 0);
+        leaf_holds = target_leaf_holds(t);
+    } while (target_goes_on(t, code));
     HOOK("remove-done");
+    if (code == 0 && !leaf_holds)
+        return operate_remove_forget_gone(t);
     if (code == 0 || (code == -ENOENT && (!target_was_away(t) || BROKEN("missing-is-gone"))))
         target_tell(t, &gone);
     else

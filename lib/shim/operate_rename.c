@@ -135,6 +135,25 @@ int operate_rename_places(struct target *from, struct target *to, unsigned flags
     return code;
 }
 
+/* By a path it is done in this node's own branch or nowhere; the descriptor of a leaf leads there whatever its branch is called
+ * by then. So it is one that can be undone: nothing was there under the new name. -ENOENT, as its path may say. */
+static int operate_rename_in_leaf(struct target *from, struct target *to, unsigned flags)
+{
+    int code;
+    target_come_to_one_leaf(from, to);
+    HOOK("rename-held");
+    while (true) {
+        code = operate_rename_places(from, to, flags);
+        if (code == 0 && !target_leaf_holds(from)) {
+            sys_renameat2(to->real_at, to->real_path, from->real_at, from->real_path, 0);
+            code = -ENOENT;
+        }
+        if (!target_goes_on(from, code))
+            return code;
+        target_come_near(to);
+    }
+}
+
 static int operate_rename_nearby(struct target *from, struct target *to, unsigned flags)
 {
     target_come_near(from);
@@ -157,7 +176,7 @@ static int operate_rename_held(struct target *from, struct target *to, unsigned 
         return code;
     }
     if (code == 0)
-        code = operate_rename_nearby(from, to, flags);
+        code = result == MESSAGE_EXISTS ? operate_rename_nearby(from, to, flags) : operate_rename_in_leaf(from, to, flags);
     HOOK("rename-done");
     operate_rename_tell_renamed(from, to, code, gone);
     return side_missed(from, to, code);
