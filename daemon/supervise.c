@@ -51,8 +51,8 @@ static void supervise_handle(void (*handler)(int))
     sigaction(SIGHUP, &action, NULL);
 }
 
-/* 0: in the daemon, with *to to write to; its process id: in the supervisor, with *from to read from; -1. What is sent
- * meanwhile waits. */
+/* 0: in the daemon, with *to to write to; its process id: in the supervisor, with *from to read from; -1, also if the
+ * supervisor was told to end, which there was no daemon to pass on to. What is sent meanwhile waits. */
 static pid_t supervise_start_daemon(int *to, int *from)
 {
     int ends[2];
@@ -61,7 +61,7 @@ static pid_t supervise_start_daemon(int *to, int *from)
         return -1;
     sigfillset(&all);
     sigprocmask(SIG_BLOCK, &all, &before);
-    pid_t pid = fork();
+    pid_t pid = ending == 0 ? fork() : -1;
     if (pid == 0)
         supervise_handle(SIG_DFL);
     daemon_pid = pid;
@@ -146,7 +146,7 @@ int supervise(int ready, const char **former)
                 close(ready);
             return to;
         }
-        if (pid < 0)
+        if (pid < 0 && ending == 0)
             log_line("cannot start a process: %s", strerror(errno));
         bool serves = pid > 0 && supervise_hear(from, heard), first = run_dir[0] == '\0';
         if (serves && first) {
