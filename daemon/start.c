@@ -344,8 +344,9 @@ static int start_name_run_dir(struct shuntd *shuntd)
     session_run_dir(&t, shuntd->options.run_base, geteuid(), shuntd->root.device, shuntd->root.id.ino, shuntd->options.node);
     if (!text_ok(&t))
         return start_fail(-ENAMETOOLONG, "SHUNT_RUN_DIR: the path is too long (name a shorter one)");
-    const bool is_same = shuntd->former_run_dir == NULL || strcmp(shuntd->former_run_dir, shuntd->run_dir) == 0;
-    return is_same ? 0 : start_end_former(shuntd); /* another directory is at that path now */
+    const bool is_same = shuntd->former_run_dir == NULL || (strcmp(shuntd->former_run_dir, shuntd->run_dir) == 0 &&
+                                                            predecessor_served(shuntd->run_dir, shuntd->root.id));
+    return is_same ? 0 : start_end_former(shuntd); /* another directory is at that path now, maybe with its inode number */
 }
 
 static int start_refuse_root(const struct shuntd *shuntd, int code)

@@ -102,6 +102,15 @@ pid_t predecessor_holder_of_any(const char *beginning)
     return pid;
 }
 
+bool predecessor_served(const char *run_dir, struct dirid root)
+{
+    struct channel *channel = predecessor_map(run_dir);
+    const bool is_it = channel == NULL || dirid_equal(channel->root, root);
+    if (channel != NULL)
+        munmap(channel, CHANNEL_SIZE);
+    return is_it;
+}
+
 bool predecessor_is_served(const char *run_dir)
 {
     struct channel *channel = predecessor_map(run_dir);

@@ -8,11 +8,15 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "index/record.h"
+
 /* A process that is about to, or 0: what is on disk is all that was done. 0, too, where there is no such channel. */
 pid_t predecessor_holder(const char *run_dir);
 /* The same of all run directories that begin with that text: those of the root's other nodes on this host, too. */
 pid_t predecessor_holder_of_any(const char *beginning);
 /* Does a daemon live whose run directory that is? */
 bool predecessor_is_served(const char *run_dir);
+/* Did the last one serve that root? True if it cannot be told. */
+bool predecessor_served(const char *run_dir, struct dirid root);
 /* No daemon will follow it: processes that wait for one are told so. */
 void predecessor_abandon(const char *run_dir);

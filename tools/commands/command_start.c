@@ -23,9 +23,10 @@ static int command_start_start(const struct roots *roots, struct daemon_options 
     if (daemon_node(options, node) < 0)
         return STATUS_USAGE;
     stopping_catch();
-    int status = daemon_start(roots, options) == 0 ? STATUS_OK : STATUS_FAILED;
+    if (daemon_start(roots, options) == 0)
+        return STATUS_OK; /* a signal comes too late: one that ended this process now would say that nothing is served */
     int signal = stopping_release();
-    return status != STATUS_OK && signal != 0 ? 128 + signal : status;
+    return signal != 0 ? 128 + signal : STATUS_FAILED;
 }
 
 static int command_start_take_options(const struct command *command, int argc, char **argv, struct roots *roots,
