@@ -4,18 +4,22 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/sys.h"
 #include "base/text.h"
 #include "command.h"
 #include "config/config.h"
 #include "launch.h"
 #include "request/request.h"
 #include "session/session.h"
-#include "union/listing.h"
+#include "union/disk.h"
+#include "union/layout.h"
 
 /* The nodes by which one root is served here. */
 struct reach {
@@ -64,22 +68,23 @@ static void reach_look_in(struct reach *reach, const char *beginning, const char
 
 static int reach_look(struct reach *reach, const char *root, const char *wanted)
 {
-    struct union_root found;
+    struct statx stat;
     struct config config;
     char beginning[SESSION_RUN_MAX];
     struct text t;
     *reach = (struct reach){.root = root};
     config_read(&config, environ);
-    int code = union_root_init(&found, root, 0);
+    int code = sys_statx(AT_FDCWD, root, 0, STATX_TYPE | STATX_INO, &stat);
+    if (code == 0 && !S_ISDIR(stat.stx_mode))
+        code = -ENOTDIR;
     if (code != 0) {
         error_report_path(root, code);
         return -1;
     }
     text_init(&t, beginning, sizeof beginning);
-    session_run_dir(&t, config.run_base, geteuid(), found.device, found.id.ino, "");
+    session_run_dir(&t, config.run_base, geteuid(), disk_device(&stat), stat.stx_ino, "");
     if (text_ok(&t))
         reach_look_in(reach, beginning, wanted);
-    union_root_finish(&found);
     return 0;
 }
 
