@@ -338,7 +338,8 @@ def with_a_run_directory_that_is_read_only(place, root):
 
 
 REFUSED = [with_a_run_directory_that_is_read_only, a_directory_alone, a_directory_alone_beneath_its_path, hidden_by_a_tmpfs, hidden_by_an_empty_one, without_the_hosts_shm,
-           without_the_hosts_shm_elsewhere, in_a_pid_namespace, in_a_pid_namespace_elsewhere, in_a_pid_namespace_by_unshare, without_proc]
+           without_the_hosts_shm_elsewhere, in_a_pid_namespace, in_a_pid_namespace_elsewhere, in_a_pid_namespace_by_unshare,
+           pytest.param(without_proc, marks=pytest.mark.unsanitized)]  # AddressSanitizer reads /proc
 
 
 @NEEDS_BWRAP
@@ -409,6 +410,7 @@ def test_a_root_that_is_hidden_from_a_program_that_uses_it(words, start, place, 
 
 
 @NEEDS_SUPERUSER
+@pytest.mark.unsanitized  # what AddressSanitizer needs is not in there
 def test_a_small_environment(start, place, root):
     """What was cleared is given back."""
     _, make = start
