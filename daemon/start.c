@@ -345,7 +345,7 @@ static int start_name_run_dir(struct shuntd *shuntd)
     if (!text_ok(&t))
         return start_fail(-ENAMETOOLONG, "SHUNT_RUN_DIR: the path is too long (name a shorter one)");
     const bool is_same = shuntd->former_run_dir == NULL || (strcmp(shuntd->former_run_dir, shuntd->run_dir) == 0 &&
-                                                            predecessor_served(shuntd->run_dir, shuntd->root.id));
+                                                            predecessor_served_root(shuntd->run_dir, shuntd->root.id));
     return is_same ? 0 : start_end_former(shuntd); /* another directory is at that path now, maybe with its inode number */
 }
 

@@ -11,9 +11,9 @@
  * in place, and nobody hears of it; so the hand takes the directory's record out of the index, and leaves its names: whoever
  * uses it then asks for it with LOAD, and is answered at once. That is the reference bit of a machine that has none (Babaoglu
  * and Joy, Converting a swap-based system to do paging in an architecture lacking page-referenced bits, 1981). One that is
- * asked for again is left in the index for longer each time: whoever lists it gets on, however slow it is. If nobody has asked
- * for it until the hand comes by again, its coordinator is asked to evict it. That asks all daemons: one refuses as long as
- * anything is under way there, or if it was used there within half the time for which the one that asks has not used it; one
+ * asked for again is left in the index for longer each time: a process that lists it gets on, however slow it is. If nobody has
+ * asked for it until the hand comes by again, its coordinator is asked to evict it. That asks all daemons: one refuses as long
+ * as anything is under way there, or if it was used there within half the time for which the one that asks has not used it; one
  * whose processes may read it refuses, too, and takes the record out. When all agree, nobody can begin anything in it before
  * its coordinator answers LOAD, which waits until all have forgotten it. */
 

@@ -102,7 +102,7 @@ pid_t predecessor_holder_of_any(const char *beginning)
     return pid;
 }
 
-bool predecessor_served(const char *run_dir, struct dirid root)
+bool predecessor_served_root(const char *run_dir, struct dirid root)
 {
     struct channel *channel = predecessor_map(run_dir);
     const bool is_it = channel == NULL || dirid_equal(channel->root, root);

@@ -17,6 +17,6 @@ pid_t predecessor_holder_of_any(const char *beginning);
 /* Does a daemon live whose run directory that is? */
 bool predecessor_is_served(const char *run_dir);
 /* Did the last one serve that root? True if it cannot be told. */
-bool predecessor_served(const char *run_dir, struct dirid root);
+bool predecessor_served_root(const char *run_dir, struct dirid root);
 /* No daemon will follow it: processes that wait for one are told so. */
 void predecessor_abandon(const char *run_dir);

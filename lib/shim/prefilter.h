@@ -24,8 +24,7 @@ static inline bool prefilter_is_plainly_foreign(const char *path)
 
 /* *scratch: NULL, or one; taken here if it is needed. */
 enum path_verdict prefilter(struct scratch **scratch, int at, const char *path);
-/* Of one that is not foreign by its text and leads to no root: -EIO if a root should be there, which is hidden; else 0. Uses
- * scratch->text[0]. */
+/* Is a root elsewhere in this mount namespace than its text says, or nowhere? */
 static inline bool prefilter_some_is_hidden(void)
 {
     for (unsigned i = 0; i < shim_state.process.count; i++)
@@ -33,6 +32,8 @@ static inline bool prefilter_some_is_hidden(void)
             return true;
     return false;
 }
+/* Of one that is not foreign by its text and leads to no root: -EIO if a root should be there, which is hidden; else 0. Uses
+ * scratch->text[0]. */
 int prefilter_hidden(struct scratch *, int at, const char *path);
 /* Which working directory a path is seen from that stays next to all roots, as a word; 0: none of which that is known. */
 uint64_t prefilter_seen_from(int at, const char *path);

@@ -12,7 +12,7 @@
 #include "shim/process.h"
 
 #define FIND_AGAIN 2
-#define FIND_PLAIN 3 /* it is beneath a root that is none any more, for now */
+#define FIND_PLAIN 3 /* it is beneath a root that was exported: plain, until a session begins there */
 #define TRIES_MAX 1000
 #define IDENTITY (STATX_INO | STATX_BTIME | STATX_TYPE | STATX_MODE | STATX_MNT_ID)
 

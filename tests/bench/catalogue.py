@@ -7,7 +7,7 @@ Four sessions, one after the other, of a node each, make names in one directory,
 with the catalogues that they left and with these hidden: another node's daemon loads the one directory, and `shunt find -name`
 looks through the root; next to find(1) in a plain tree of the same names. On an ext4 of its own, as listing.py: before each, the
 kernel's caches are dropped, for which it takes the superuser; without, they are warm, and the findings say so. And on a CephFS:
-before each its client is mounted anew, and the requests to its metadata server are counted."""
+before each its client is mounted again, and the requests to its metadata server are counted."""
 
 import argparse
 import contextlib

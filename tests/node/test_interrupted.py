@@ -214,15 +214,15 @@ def test_what_holds_the_root(scene, words):
     assert len(redirected_files(scene.root)) == 12
     shutil.move(scene.root, kept)
 
-    def anew():
+    def restore():
         shutil.rmtree(scene.root, ignore_errors=True)
         shutil.copytree(kept, scene.root)
 
     words = [*words, scene.root]
     done = (0, 1) if words[0] == "fsck" else (0,)  # it finds what to repair in a copy
-    duration = scene.duration(*words, before=anew, status=done)
+    duration = scene.duration(*words, before=restore, status=done)
     for _, after, number in moments(duration):
-        anew()
+        restore()
         result = scene.interrupt(words, after, number)
         assert result.status in done or result.is_by_signal(), result
         scene.assert_ended(result)

@@ -82,7 +82,7 @@ def test_a_root_that_is_not_named(pair, area):
 
 
 def test_children_reach_the_daemon(pair, area):
-    """They begin in the restricted process's place, with the library anew."""
+    """Each replaces the restricted process, and the library is loaded again."""
     (area / "program.py").write_text(PROGRAM + 'print(subprocess.run(["/bin/cat", "d/sub/newer"], stdout=subprocess.PIPE).stdout)\n')
     native, shunt = pair.both(f"{BEFORE}; {PYTHON} {area}/program.py r:/ d r:/usr")
     assert native.splitlines()[-1] == "b'x'"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # SPDX-FileCopyrightText: The shunt authors
-"""Who is told what when no daemon can be reached."""
+"""What a process is told when no daemon can be reached."""
 
 import os
 import pathlib

@@ -71,16 +71,16 @@ def test_daemons_end_and_say_why(served, nodes, goes):
 
 
 @pytest.mark.parametrize("nodes", [1, 2], indirect=True)
-def test_one_made_anew_is_another_root(served, nodes):
+def test_one_made_again_is_another_root(served, nodes):
     """Its daemon is no trouble to the one before, nor the other way round."""
     pids = served.start(*nodes)
     shutil.rmtree(served.root)
     served.root.mkdir()
-    anew = served.start(nodes[0])
+    again = served.start(nodes[0])
     served.wait_for_end(pids)
     served("exec", "--root", served.root, "--node", nodes[0], "--", "touch", f"{served.root}/file").check()
     served("stop", "--root", served.root).check()
-    served.wait_for_end(anew)
+    served.wait_for_end(again)
     served("export", served.root).check()
     assert sorted(os.listdir(served.root)) == ["file", nodes[0]]
 
@@ -113,15 +113,15 @@ def test_a_signal_to_the_supervisor(served, number):
     served.wait_for_end(pids)
 
 
-@pytest.mark.parametrize("anew", [False, True])
-def test_a_crash_after_it(served, anew):
+@pytest.mark.parametrize("again", [False, True])
+def test_a_crash_after_it(served, again):
     """No daemon is started for another directory, or again and again."""
     pids = served.start("n1")
     shutil.rmtree(served.root)
-    if anew:
+    if again:
         served.root.with_name("other").mkdir()  # takes the inode number
         served.root.mkdir()
     os.kill(pids[1], signal.SIGKILL)
     served.wait_for_end(pids)
     served.assert_told(1)
-    assert not anew or os.listdir(served.root) == []
+    assert not again or os.listdir(served.root) == []
