@@ -7,6 +7,7 @@ import os
 import pathlib
 import signal
 import subprocess
+import tempfile
 
 import pytest
 from conftest import PYTHON, environment, run, wait_until
@@ -99,10 +100,10 @@ class Limited:
     def python(self, script, *words):
         return self.tool("exec", "--root", self.root, "--", PYTHON, "-c", script, *words).check()
 
-    def open(self, script, *words):
+    def open(self, script, *words, stdout=subprocess.PIPE):
         return subprocess.Popen([str(word) for word in (*self.shunt, "exec", "--root", self.root, "--", PYTHON, "-c", script,
                                                         *words)],
-                                stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment(**self.settings))
+                                stdin=subprocess.PIPE, stdout=stdout, text=True, env=environment(**self.settings))
 
     def status(self):
         return json.loads(self.tool("status", "--json", "--root", self.root).out)[0]
@@ -187,13 +188,18 @@ ALL = "import os, sys\nfor at, _, names in os.walk(sys.argv[1]):\n    for name i
 
 
 def work(limited, rounds, meanwhile=None):
-    """Four processes at once; the names that there are to be."""
+    """Four processes at once; the names that there are to be. They are more than a pipe holds, and nobody reads meanwhile."""
     limited.python(FILL, limited.root)
-    processes = [limited.open(WORK, limited.root, f"p{i}", rounds) for i in range(4)]
+    outputs = [tempfile.TemporaryFile("w+") for _ in range(4)]
+    processes = [limited.open(WORK, limited.root, f"p{i}", rounds, stdout=outputs[i]) for i in range(4)]
     if meanwhile is not None:
         meanwhile(processes)
-    names = [process.communicate()[0].split("\n")[:-1] for process in processes]
-    assert [process.returncode for process in processes] == [0] * 4
+    assert [process.wait() for process in processes] == [0] * 4
+    names = []
+    for output in outputs:
+        output.seek(0)
+        names.append(output.read().split("\n")[:-1])
+        output.close()
     filled = [f"{limited.root}/d{d}/name.{i:04}" for d in range(DIRECTORIES) for i in range(NAMES)]
     return sorted(sum(names, filled))
 
