@@ -405,11 +405,13 @@ static unsigned request_qps_open_to(const struct message *message)
     }
 }
 
+/* Once there is none to be claimed, those that have been claimed are left. */
 static struct held_qp *request_qp_try_all(struct request_channel *mine, unsigned count)
 {
+    bool claims = true;
     for (unsigned i = 0; i < count; i++) {
         struct held_qp *held = &mine->held[i];
-        if (!request_qp_try(mine, held))
+        if ((!claims && __atomic_load_n(&held->number, __ATOMIC_ACQUIRE) == 0) || !request_qp_try(mine, held))
             continue;
         if (held->number != 0)
             return held;
@@ -418,17 +420,22 @@ static struct held_qp *request_qp_try_all(struct request_channel *mine, unsigned
             held->tag = __atomic_load_n(&mine->channel->qp[held->number - 1].reply, __ATOMIC_ACQUIRE) >> CHANNEL_REPLY_BITS;
             return held;
         }
-        __atomic_store_n(&held->busy, QP_FREE, __ATOMIC_RELEASE); /* a waiting thread would find none either */
-        return NULL;
+        __atomic_store_n(&held->busy, QP_FREE, __ATOMIC_RELEASE);
+        claims = false;
     }
     return NULL;
 }
 
-/* The first queue pair is the last to be missed: a thread that is about to claim it (busy, without a number yet) has one. */
-static bool request_has_no_qp(const struct request_channel *mine)
+/* Any of them counts: of threads that claim one each at once, the one with the first may come too late. A thread that is about
+ * to claim one (busy, without a number yet) has one. */
+static bool request_has_no_qp(const struct request_channel *mine, unsigned count)
 {
-    const struct held_qp *first = &mine->held[0];
-    return __atomic_load_n(&first->busy, __ATOMIC_ACQUIRE) == QP_FREE && __atomic_load_n(&first->number, __ATOMIC_ACQUIRE) == 0;
+    for (unsigned i = 0; i < count; i++) {
+        const struct held_qp *held = &mine->held[i];
+        if (__atomic_load_n(&held->busy, __ATOMIC_ACQUIRE) != QP_FREE || __atomic_load_n(&held->number, __ATOMIC_ACQUIRE) != 0)
+            return false;
+    }
+    return true;
 }
 
 /* A process with more threads than queue pairs: they wait for each other. One that has no queue pair at all would wait
@@ -436,10 +443,11 @@ static bool request_has_no_qp(const struct request_channel *mine)
 static struct held_qp *request_qp_take(struct request_channel *mine, const struct message *message, uint64_t deadline)
 {
     struct timespec pulse = clock_split(PULSE);
+    const unsigned count = request_qps_open_to(message);
     for (uint64_t end = 0;;) {
         uint32_t seen = __atomic_load_n(&mine->given, __ATOMIC_SEQ_CST);
-        struct held_qp *held = channel_is_alive(mine->channel) ? request_qp_try_all(mine, request_qps_open_to(message)) : NULL;
-        if (held != NULL || request_has_no_qp(mine) || !channel_is_alive(mine->channel))
+        struct held_qp *held = channel_is_alive(mine->channel) ? request_qp_try_all(mine, count) : NULL;
+        if (held != NULL || request_has_no_qp(mine, count) || !channel_is_alive(mine->channel))
             return held;
         const uint64_t now = clock_monotonic();
         if (end == 0)
