@@ -28,17 +28,18 @@ struct export
     const struct export_options *options;
     uint16_t branch; /* of the leaf that is open */
     uint32_t leaf;
-    int leaf_fd;                                 /* -1: none is */
-    bool unknown;                                /* a rename that replaces nothing is, to the file system */
+    int leaf_fd; /* -1: none is */
+    struct disk_rename renaming;
     const struct union_name *linked[LINKED_MAX]; /* in the trunk, and in that leaf still */
     size_t linked_count;
     bool stays; /* a file of this directory was refused, or is in its leaf still */
     struct union_root root;
     struct progress progress;
+    uint64_t began;
     struct json json;
     struct statx root_before;
     struct mirror_names left; /* of directories that could not be exported wholly */
-    size_t files, copied, about, directories, conflicts, orphans;
+    size_t files, copied, looked, about, directories, conflicts, orphans;
     bool blind;    /* not all of the trunk was seen: a mirror without a marker need not be an orphan */
     bool failed;   /* something was complained of */
     bool hopeless; /* ... that will be so everywhere */
@@ -111,11 +112,22 @@ static void export_loosen_mirror(const struct export *export, uint16_t branch, c
     sys_close(fd);
 }
 
+static double export_seconds(const struct export *export)
+{
+    return (double)(clock_monotonic() - export->began) / CLOCK_SECOND;
+}
+
 static void export_show_progress(struct export *export)
 {
-    if (progress_due(&export->progress))
-        progress_line(&export->progress, "exported %zu of about %zu files in %zu directories", export->files, export->about,
-                      export->directories);
+    if (!progress_due(&export->progress))
+        return;
+    const double rate = (double)export->files / (export_seconds(export) + 1e-9);
+    const size_t left = export->about > export->files ? export->about - export->files : 0;
+    char rest[64] = "";
+    if (export->files > 0)
+        snprintf(rest, sizeof rest, ", %.0f files/s, about %.0f s left", rate, (double)left / rate);
+    progress_line(&export->progress, "exported %zu of about %zu files in %zu directories%s", export->files, export->about,
+                  export->directories, rest);
 }
 
 static void export_complain_appeared(struct export *export, const char *where)
@@ -193,12 +205,13 @@ static int export_open_leaf(struct export *export, const struct folder *folder, 
 static int export_move_file(struct export *export, const char *where, const struct folder *folder,
                             const struct union_name *name)
 {
-    bool linked = false;
+    struct disk_rename *renaming = &export->renaming;
     int error = export_open_leaf(export, folder, name);
-    if (error == 0)
-        error = disk_rename_next(export->leaf_fd, name->on_disk, folder->fd, name->name, export->unknown, &linked);
-    export->unknown |= linked;
-    if (linked)
+    if (error < 0)
+        return error;
+    error = disk_rename_next(renaming, export->leaf_fd, name->on_disk, folder->fd, name->name);
+    export->looked += error == 0 && renaming->unknown && !renaming->linked;
+    if (renaming->linked)
         export->linked[export->linked_count++] = name;
     if (export->linked_count == LINKED_MAX)
         export_unlink_linked(export, folder);
@@ -525,11 +538,21 @@ static void export_tell_json(struct export *export, bool complete)
     json_bool(json, "dry_run", export->options->dry_run);
     json_unsigned(json, "files", export->files);
     json_unsigned(json, "copied", export->copied);
+    json_unsigned(json, "looked", export->looked);
     json_unsigned(json, "directories", export->directories);
     json_unsigned(json, "conflicts", export->conflicts);
     json_unsigned(json, "orphans", export->orphans);
+    json_real(json, "seconds", export_seconds(export));
     json_bool(json, "complete", complete);
     json_close(json, '}');
+}
+
+/* Of work that nobody waits for it says nothing. */
+static void export_tell_rate(const struct export *export)
+{
+    const double seconds = export_seconds(export);
+    if (!export->options->dry_run && seconds >= 1)
+        printf(", in %.1f s (%.0f files/s)", seconds, (double)export->files / seconds);
 }
 
 static void export_tell(struct export *export, bool complete)
@@ -548,6 +571,9 @@ static void export_tell(struct export *export, bool complete)
         printf(", %zu of them copied", export->copied);
     if (export->conflicts > 0)
         printf(", %zu that lost a conflict kept as NAME.shunt-conflict-NODE", export->conflicts);
+    if (export->looked > 0)
+        printf(", renamed after a look at each name (--careful links, where no rename is known that replaces nothing)");
+    export_tell_rate(export);
     printf("%s%s%s\n", complete && !dry ? ": " : "", complete && !dry ? export->root.path : "",
            complete && !dry ? " is a plain directory" : "");
 }
@@ -617,7 +643,8 @@ static int export_claimed(struct export *export)
 
 int export_root(const char *root, const struct export_options *options)
 {
-    struct export export = {.options = options, .leaf_fd = -1};
+    struct export export = {
+        .options = options, .leaf_fd = -1, .renaming.careful = options->careful, .began = clock_monotonic()};
     int error = union_root_init(&export.root, root, 0);
     if (error < 0) {
         error_report_path(root, error);

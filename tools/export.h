@@ -5,8 +5,9 @@
 /* Makes a root a plain directory again: files are renamed out of the branches into the trunk, markers and
  * `.shunt` go.
  *
- * It replaces nothing and removes nothing but what is shunt's own and empty, or copied. Stopped at any point, it leaves
- * a root that it can be run on again. */
+ * It replaces nothing and removes nothing but what is shunt's own and empty, or copied. Where the file system has no rename
+ * that replaces nothing, a file that a program without shunt makes under the very name between the last look at it and the
+ * rename is replaced, unless it is `careful`. Stopped at any point, it leaves a root that it can be run on again. */
 
 #include <stdbool.h>
 
@@ -15,6 +16,7 @@
 struct export_options {
     bool dry_run;  /* only say what would be done */
     bool copy;     /* copy what no rename gets into its place (copy.h) */
+    bool careful;  /* link and remove where the file system has no rename that replaces nothing */
     bool json;     /* the result as an object */
     bool progress; /* show it even if standard error is no terminal */
     bool quiet;    /* say nothing of success */

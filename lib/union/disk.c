@@ -9,6 +9,7 @@
 #include <sys/vfs.h>
 
 #include "base/clock.h"
+#include "base/hook.h"
 
 #define DISK_PREFETCH_BUFFER 32768
 
@@ -122,27 +123,34 @@ int disk_make_private(int dir, const char *name)
 
 int disk_rename_new(int from_dir, const char *from, int to_dir, const char *to)
 {
-    bool linked;
-    int error = disk_rename_next(from_dir, from, to_dir, to, false, &linked);
-    return error == 0 && linked ? sys_unlinkat(from_dir, from, 0) : error;
+    struct disk_rename renaming = {.careful = true};
+    int error = disk_rename_next(&renaming, from_dir, from, to_dir, to);
+    return error == 0 && renaming.linked ? sys_unlinkat(from_dir, from, 0) : error;
 }
 
-int disk_rename_next(int from_dir, const char *from, int to_dir, const char *to, bool unknown, bool *linked)
+static int disk_look_and_rename(int from_dir, const char *from, int to_dir, const char *to)
 {
-    *linked = false;
-    int error = unknown ? -EINVAL : sys_renameat2(from_dir, from, to_dir, to, RENAME_NOREPLACE);
+    struct statx stat;
+    int error = sys_statx(to_dir, to, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &stat);
+    if (error != -ENOENT)
+        return error == 0 ? -EEXIST : error;
+    HOOK("rename-looked");
+    return sys_renameat2(from_dir, from, to_dir, to, 0);
+}
+
+int disk_rename_next(struct disk_rename *renaming, int from_dir, const char *from, int to_dir, const char *to)
+{
+    renaming->linked = false;
+    int error = renaming->unknown ? -EINVAL : sys_renameat2(from_dir, from, to_dir, to, RENAME_NOREPLACE);
     if (error != -EINVAL && error != -ENOSYS)
         return error;
+    renaming->unknown = true;
+    HOOK("rename-refused");
+    if (!renaming->careful)
+        return disk_look_and_rename(from_dir, from, to_dir, to);
     error = sys_linkat(from_dir, from, to_dir, to, 0);
-    *linked = error == 0;
-    if (error != -EPERM)
-        return error;
-    /* A directory: there is no link to make. The gap between these two is all that is left without the flag.
-     */
-    struct statx stat;
-    if (sys_statx(to_dir, to, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &stat) == 0)
-        return -EEXIST;
-    return sys_renameat2(from_dir, from, to_dir, to, 0);
+    renaming->linked = error == 0;
+    return error == -EPERM ? disk_look_and_rename(from_dir, from, to_dir, to) : error; /* no link to a directory */
 }
 
 uint64_t disk_random(void)

@@ -32,10 +32,16 @@ int disk_write_new(int dir, const char *name, const char *from, size_t length, m
 int disk_make_private(int dir, const char *name);
 /* A rename that replaces nothing (-EEXIST), also where the file system knows no RENAME_NOREPLACE. */
 int disk_rename_new(int from_dir, const char *from, int to_dir, const char *to);
-/* The same for one of many files of a file system. Where that has no such rename, the file has both names after it (*linked),
- * and the first is the caller's to remove; the next one is asked for with `unknown`. A server that writes a journal takes the
- * next file's link meanwhile; the removal of a name of a file that it has just linked has to wait for that to be written. */
-int disk_rename_next(int from_dir, const char *from, int to_dir, const char *to, bool unknown, bool *linked);
+/* The same for one of many files of a file system, where that has no such rename. */
+struct disk_rename {
+    bool careful; /* by a link and a removal, else by a look at the name and a rename, between which another program could make
+                     it, and lose what it made */
+    bool unknown; /* to be zero at first: that it has no such rename is known */
+    bool linked;  /* the file has both names, and the first is the caller's to remove. A server that writes a journal takes
+                     the next file's link meanwhile; the removal of a name of a file that it has just linked has to wait for
+                     that to be written */
+};
+int disk_rename_next(struct disk_rename *, int from_dir, const char *from, int to_dir, const char *to);
 
 uint64_t disk_random(void);
 /* PREFIX and 16 hexadecimal digits that no other process makes. */

@@ -129,15 +129,16 @@ def measure_turn(nodes, costs, configuration, turn, files):
     return {**looks, **renames, **measure_pass(nodes, costs, configuration, turn, files, OWN)}
 
 
-def measure_exported(nodes, turn, files):
-    """Files are made under shunt and then renamed into the trunk: files a second and requests, with both counted in."""
+def measure_exported(nodes, turn, files, *careful):
+    """Files are made under shunt and then renamed (with --careful: linked) into the trunk: files a second and requests, with both
+    counted in."""
     nodes = copy.copy(nodes)
     nodes.root, whole = nodes.place / f"exported-{turn}", files * nodes.count
     with nodes.session("branch"):
         with crews_of(nodes, "shunt", turn) as (crews, where):
             rate = measure_call(Costs(nodes), crews, where, "create", files)
     requests, began = nodes.ceph.requests(), time.monotonic()
-    nodes.run(0, nodes.shunt, "export", nodes.root, stdout=subprocess.DEVNULL)
+    nodes.run(0, nodes.shunt, "export", *careful, nodes.root, stdout=subprocess.DEVNULL)
     exporting = time.monotonic() - began
     return {"files/s": 1 / (1 / rate["files/s"] + exporting / whole),
             "requests": rate["requests"] + (nodes.ceph.requests() - requests) / whole}
@@ -149,7 +150,8 @@ def measure_rounds(options, count):
         costs = Costs(nodes)
         ways = {name: lambda turn, name=name: measure_turn(nodes, costs, name, f"{turn}-{name}", options.files)
                 for name in CONFIGURATIONS}
-        ways["exported"] = lambda turn: {"create": measure_exported(nodes, turn, options.files)}
+        ways["exported"] = lambda turn: {"create": measure_exported(nodes, f"{turn}-renamed", options.files)}
+        ways["exported carefully"] = lambda turn: {"create": measure_exported(nodes, f"{turn}-linked", options.files, "--careful")}
 
         def rested(way):
             def one_turn(turn):
@@ -177,11 +179,12 @@ def findings(rounds, nodes):
         what = f"{call} of the next node's files" if call in NEIGHBOURS else "rename and back" if call == "renames" else call
         yield measuring.Finding(1, f"CephFS, {nodes} nodes, {what}: rate under shunt over native, {other}", "x",
                                 [one[call, "shunt"]["files/s"] / one[call, other]["files/s"] for one in rounds], least=least)
-    for other in ("private", "shared"):
-        yield measuring.Finding(1, f"CephFS, {nodes} nodes, create and export: rate under shunt over native, {other}", "x",
-                                [one["create", "exported"]["files/s"] / one["create", other]["files/s"] for one in rounds])
-    yield measuring.Finding(1, f"CephFS, {nodes} nodes: requests for create and export", "",
-                            [one["create", "exported"]["requests"] for one in rounds])
+    for how in ("exported", "exported carefully"):
+        for other in ("private", "shared"):
+            yield measuring.Finding(1, f"CephFS, {nodes} nodes, create, {how}: rate under shunt over native, {other}", "x",
+                                    [one["create", how]["files/s"] / one["create", other]["files/s"] for one in rounds])
+        yield measuring.Finding(1, f"CephFS, {nodes} nodes: requests for create, {how}", "",
+                                [one["create", how]["requests"] for one in rounds])
 
 
 def counts_of(options):

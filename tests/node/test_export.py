@@ -11,7 +11,7 @@ import subprocess
 
 import pytest
 
-from conftest import assert_plain, run
+from conftest import HERE, PYTHON, assert_plain, run
 from union_on_disk import Union
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="mounts, owners and capabilities are root's")
@@ -69,10 +69,10 @@ def private():
 class Scene:
     """A root to be exported again and again, each time as it was at first."""
 
-    def __init__(self, shunt, area, prefix, options, moves="renameat2", refused=()):
+    def __init__(self, shunt, area, prefix, options, moves="renameat2", within=()):
         self.shunt, self.root, self.prefix, self.options = shunt, area / "root", prefix, options
         self.moves = moves  # the call that gives a file its place
-        self.refused = refused  # for strace
+        self.within = within  # what runs the export
         self.expected = self.files()
 
     def make(self):
@@ -99,9 +99,8 @@ class Scene:
         return found
 
     def export(self, *inject):
-        inject = [*inject, *self.refused]
         traced = ["strace", "-qq", "-o", "/dev/null", "-e", f"trace={','.join(CHANGES)}", *inject] if inject else []
-        return run([*self.prefix, *traced, self.shunt.path, "export", *self.options, self.root])
+        return run([*self.prefix, *self.within, *traced, self.shunt.path, "export", *self.options, self.root])
 
     def listed(self):
         if (self.root / ".shunt").exists():
@@ -116,14 +115,19 @@ class Scene:
         assert details(self.root).keys() == self.expected.keys()
 
 
-@pytest.fixture(params=["renamed", "linked", "copied"])
+WITHOUT_NOREPLACE = [PYTHON, HERE / "without_noreplace.py"]
+
+
+@pytest.fixture(params=["renamed", "looked at", "linked", "copied"])
 def scene(request, shunt, area):
-    """Three ways to export: by renames; by links and removals, where no rename is known that replaces nothing; and, where a
-    bind mount over the directory forbids both, by copies."""
+    """Four ways to export: by renames; by a look and a rename, or by links and removals, where no rename is known that replaces
+    nothing; and, where a bind mount over the directory forbids all these, by copies."""
     if request.param == "renamed":
         yield Scene(shunt, area, [], [])
+    elif request.param == "looked at":
+        yield Scene(shunt, area, [], [], within=WITHOUT_NOREPLACE)
     elif request.param == "linked":
-        yield Scene(shunt, area, [], [], "linkat", ["-e", "inject=renameat2:error=EINVAL"])
+        yield Scene(shunt, area, [], ["--careful"], "linkat", within=WITHOUT_NOREPLACE)
     else:
         prefix = request.getfixturevalue("private")
         scene = Scene(shunt, area, prefix, ["--copy"], "linkat")
@@ -161,7 +165,7 @@ def test_export_is_stopped_at_every_step(scene, number, stride):
 @pytest.mark.unsanitized
 def test_a_file_that_cannot_be_taken_out_of_its_leaf_stays_in_both_places(shunt, area):
     """Where files move by links and removals. The first removal is of the export's own claim on the root."""
-    scene = Scene(shunt, area, [], [], refused=["-e", "inject=renameat2:error=EINVAL"])
+    scene = Scene(shunt, area, [], ["--careful"], within=WITHOUT_NOREPLACE)
     scene.make()
     result = scene.export("-e", "inject=unlinkat:error=EIO:when=2+")
     result.check(1)
@@ -284,3 +288,42 @@ def test_a_root_in_another_one_is_left_alone(shunt, area):
     shunt("export", outer).check()
     assert_plain(outer)
     assert sorted(path.name for path in outer.iterdir()) == ["copied", "f1", "f2", "f3", "project"]
+
+
+MAKES = """
+import os, sys
+directory, made = sys.argv[1], 0
+names = sorted(os.listdir(directory), key=lambda name: hash(name))
+print('ready', flush=True)
+for name in sys.stdin.read().split():
+    try:
+        with open(f'{directory}/{name}', 'x') as file:
+            file.write('native')
+        print(name)
+    except FileExistsError:
+        pass
+"""
+MANY = int(os.environ.get("SHUNT_EXPORTED_FILES", "5000"))
+
+
+def test_nothing_is_replaced_that_is_made_meanwhile(shunt, area):
+    """A program without shunt makes the very names that the export is about to use, from the last to the first: whoever comes
+    first has it, and no contents are lost; what was made before the export lists the directory has won a conflict. (SHUNT_EXPORTED_FILES=100000 for the whole of it.)"""
+    union = Union(area / "root")
+    mirror = union.mark("out", 1)
+    names = [f"file.{i:06}" for i in range(MANY)]
+    for name in names:
+        union.put("n1.1", mirror, name, "redirected")
+    native = subprocess.Popen([PYTHON, "-c", MAKES, union.root / "out"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert native.stdout.readline() == "ready\n"
+    native.stdin.write("\n".join(reversed(names)))
+    native.stdin.close()
+    result = run([*WITHOUT_NOREPLACE, shunt.path, "export", union.root])
+    made = set(native.stdout.read().split())
+    native.wait()
+    assert result.status == (1 if "appeared in the trunk" in result.err else 0)
+    print(f"{len(made)} of {MANY} were made meanwhile")
+    shunt("export", union.root).check()
+    assert_plain(union.root)
+    words = sorted(path.read_text() for path in (union.root / "out").iterdir())
+    assert words == ["native"] * len(made) + ["redirected"] * MANY

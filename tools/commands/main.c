@@ -33,7 +33,7 @@ static const struct command commands[] = {
      command_find_files},
     {"names", "[-0] [--json] ROOT", "Print all names of a root as a stream, for scripts.", command_names_choices, 0,
      command_names},
-    {"export", "[--dry-run] [--copy] [--progress] [--json] ROOT", "Make a root a plain directory again.",
+    {"export", "[--dry-run] [--copy] [--careful] [--progress] [--json] ROOT", "Make a root a plain directory again.",
      command_export_choices, 0, command_export},
     {"fsck", "[--repair] [--restore | --delete] [--json] ROOT", "Look for what is wrong in a root, and set it right.",
      command_fsck_choices, 0, command_fsck},
