@@ -14,6 +14,7 @@
  * SHUNT_PRELOAD_FROM_BIN are the way from bindir to what is installed, so a tree that was moved as a whole
  * still works. */
 static const char *const daemon_places[] = {"../daemon/shuntd", SHUNT_DAEMON_FROM_BIN, "shuntd", NULL};
+static const char *const shunt_places[] = {"shunt", NULL};
 static const char *const preload_places[] = {"../lib/shim/libshunt_preload.so", SHUNT_PRELOAD_FROM_BIN, NULL};
 
 static bool places_own_directory(char to[PATH_MAX])
@@ -52,4 +53,9 @@ int places_daemon(char to[PATH_MAX])
 int places_preload(char to[PATH_MAX])
 {
     return places_look(preload_places, "libshunt_preload.so", to);
+}
+
+int places_shunt(char to[PATH_MAX])
+{
+    return places_look(shunt_places, "shunt", to);
 }

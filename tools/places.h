@@ -9,3 +9,4 @@
 /* Absolute, canonical. 0, or -1 after a complaint. */
 int places_daemon(char to[PATH_MAX]);
 int places_preload(char to[PATH_MAX]);
+int places_shunt(char to[PATH_MAX]);

@@ -21,6 +21,7 @@ _shunt()
     case $subcommand:$previous in
     help:*)
         mapfile -t COMPREPLY < <(compgen -W "$("$1" --help | sed -n 's/^  \([a-z]*\) .*/\1/p')" -- "$word") ;;
+    *:--export) mapfile -t COMPREPLY < <(compgen -W 'now later later,submit never' -- "$word") ;;
     *:--placement) mapfile -t COMPREPLY < <(compgen -W 'auto branch' -- "$word") ;;
     *:--root | export:* | fsck:* | names:*)
         mapfile -t COMPREPLY < <(compgen -d -- "$word")

@@ -111,6 +111,13 @@ def wait_for(path):
         time.sleep(0.02)
 
 
+def wait_for_file(root):
+    deadline = time.monotonic() + 30
+    while not redirected_files(root):
+        assert time.monotonic() < deadline, "no file is made"
+        time.sleep(0.02)
+
+
 def rank_script(variable):
     return f'echo "$SHUNT_NODE" >"$0/rank.${variable}"'
 
@@ -133,6 +140,75 @@ def test_exports_at_the_end(shunt, launch, root, launcher, variable):
     launch(root, "--placement", "branch", launcher, "-n", 2, "sh", "-c", rank_script(variable), root).check()
     assert_plain(root)
     assert sorted(os.listdir(root)) == ["rank.0", "rank.1"]
+    assert_no_session(shunt, root)
+
+
+# What Slurm does with a job that waits for another: later, elsewhere, with the environment that it was submitted with.
+SBATCH = """
+for word in "$@"; do
+    case $word in --wrap=*) export -p >"$SUBMITTED.env"; printf '%s\\n' "${word#--wrap=}" >"$SUBMITTED" ;; esac
+done
+exit ${SBATCH_STATUS-0}
+"""
+
+
+@pytest.fixture(params=["shunt run", "shunt-launch"])
+def leaving(request, build, launch, area):
+    """leaving(root, WHEN, ...): a run that leaves that way."""
+    launch.stand_in("sbatch", SBATCH)
+    launch.submitted = area / "submitted"
+    words = [build / "tools" / "shunt", "run"] if request.param == "shunt run" else [launch.path, "--fake-nodes", 1]
+
+    def leave(root, when, script='echo 1 >"$0/a"; echo 2 >"$0/b"', **settings):
+        return run([*words, "--root", root, "--placement", "branch", *when, "--", "sh", "-c", script, root],
+                   **{**launch.settings, "SUBMITTED": launch.submitted, **settings})
+
+    return leave
+
+
+@pytest.mark.parametrize("when", [["--export", "now"], ["--export=later"], ["--export=never"], ["--keep"], ["--export", "later,submit"]])
+def test_when_it_is_exported(shunt, launch, root, leaving, when):
+    result = leaving(root, when, SLURM_JOB_ID=77)
+    result.check()
+    if "now" in when:
+        assert_plain(root)
+        assert result.err == ""
+        return
+    assert len(redirected_files(root)) == 2
+    assert_no_session(shunt, root)
+    assert (f"shunt export {root}" in result.err) == ("--export=later" in when), result.err
+    assert launch.submitted.exists() == ("later,submit" in when)
+    if "later,submit" in when:
+        assert "--dependency=afterany:77" in launch.called("sbatch")[0] and "--nodes=1" in launch.called("sbatch")[0]
+        run(["sh", "-c", f". {launch.submitted}.env; . {launch.submitted}"]).check()
+        assert_plain(root)
+        assert sorted(os.listdir(root)) == ["a", "b"]
+
+
+@pytest.mark.parametrize("when, status, words", [
+    ("soon", 2, "--export 'soon': not now, later, later,submit or never"),
+    ("later,submit", 2, "--export later,submit: this is no job of Slurm's (use --export later)")])
+def test_an_export_that_cannot_be_asked_for(root, leaving, when, status, words):
+    result = leaving(root, ["--export", when])
+    result.check(status)
+    assert words in result.err and os.listdir(root) == []
+
+
+def test_an_export_that_slurm_refuses(root, leaving):
+    result = leaving(root, ["--export", "later,submit"], SLURM_JOB_ID=77, SBATCH_STATUS=1)
+    result.check(1)
+    assert f"its export could not be submitted (run 'shunt export {root}')" in result.err
+    assert len(redirected_files(root)) == 2
+
+
+def test_a_job_at_its_time_limit_has_its_export_submitted(launch, shunt, root, area):
+    launch.stand_in("sbatch", SBATCH)
+    job = launch.start(root, "--fake-nodes", 1, "--placement", "branch", "--export", "later,submit", "--", "sh", "-c",
+                       'echo 1 >"$0/a"; exec sleep 1000', root, SLURM_JOB_ID=77, SUBMITTED=area / "submitted")
+    wait_for_file(root)
+    job.terminate()
+    job.communicate()
+    assert job.returncode == 128 + signal.SIGTERM and (area / "submitted").exists()
     assert_no_session(shunt, root)
 
 

@@ -11,18 +11,21 @@
 #include <unistd.h>
 
 #include "daemon.h"
-#include "export.h"
 #include "launch.h"
+#include "leave.h"
 #include "stopping.h"
 #include "command.h"
 #include "commands.h"
+
+enum { RUN_EXPORT = COMMAND_LONG + 1 };
 
 const struct choice command_run_choices[] = {
     {'r', "root", "DIR", "the shared directory; may be given again (default: SHUNT_ROOT)"},
     {'n', "node", "NAME", "what this node is called (default: the host's name)"},
     {'p', "placement", "auto|branch", "redirect files when it pays, or always (default: auto)"},
     {'f', "leaf-full", "N", "files in one leaf directory (default: by file system)"},
-    {'k', "keep", NULL, "do not export: leave files where they are"},
+    {RUN_EXPORT, "export", "now|later|never", "when to make roots plain directories again (default: now)"},
+    {'k', "keep", NULL, "as --export never"},
     {0},
 };
 
@@ -32,7 +35,7 @@ struct run {
     struct roots roots;
     struct daemon_options options;
     const char *node;
-    bool keep;
+    enum leave leave;
     bool was_plain[ROOTS_MAX]; /* before it was started */
 };
 
@@ -109,12 +112,11 @@ static int command_run_command(const struct run *run, char **words)
     return status;
 }
 
-static int command_run_export(const struct run *run, const bool wanted[ROOTS_MAX])
+static int command_run_leave(const struct run *run, const bool wanted[ROOTS_MAX], enum leave leave)
 {
-    const struct export_options options = {.quiet = true};
     int status = STATUS_OK;
-    for (size_t i = 0; i < run->roots.count && !run->keep; i++) {
-        int answer = wanted == NULL || wanted[i] ? export_root(run->roots.paths[i], &options) : STATUS_OK;
+    for (size_t i = 0; i < run->roots.count; i++) {
+        int answer = wanted == NULL || wanted[i] ? leave_root(run->roots.paths[i], leave) : STATUS_OK;
         status = answer > status ? answer : status;
     }
     return status;
@@ -125,7 +127,7 @@ static int command_run_undo(const struct run *run, bool serves)
 {
     int signal = stopping_take();
     if (!serves || daemon_stop_all(&run->roots, run->roots.count, run->options.node) == 0)
-        command_run_export(run, run->was_plain);
+        command_run_leave(run, run->was_plain, run->leave == LEAVE_NEVER ? LEAVE_NEVER : LEAVE_NOW);
     return 128 + signal;
 }
 
@@ -133,7 +135,7 @@ static int command_run_end_session(const struct run *run)
 {
     if (daemon_stop_all(&run->roots, run->roots.count, run->options.node) < 0)
         return STATUS_FAILED;
-    return command_run_export(run, NULL);
+    return command_run_leave(run, NULL, run->leave);
 }
 
 static int command_run_caught(const struct run *run, char **words)
@@ -183,8 +185,12 @@ static int command_run_take_options(struct run *run, const struct command *comma
             if (daemon_take_leaf_full(command, optarg, &run->options.leaf_full) < 0)
                 return COMMAND_WRONG;
             break;
+        case RUN_EXPORT:
+            if (leave_take(command, optarg, &run->leave) < 0)
+                return COMMAND_WRONG;
+            break;
         default:
-            run->keep = true;
+            run->leave = LEAVE_NEVER;
         }
     return option;
 }

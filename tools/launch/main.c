@@ -10,20 +10,21 @@
 
 #include "config/config.h"
 #include "daemon.h"
-#include "export.h"
 #include "launch/job.h"
 #include "launch/agent.h"
 #include "launch/plan.h"
 #include "launch/proof.h"
+#include "leave.h"
 #include "orphans.h"
 #include "stopping.h"
 #include "command.h"
 
-enum { FAKE_NODES = COMMAND_LONG + 1, HOSTS, DRY_RUN, VERSION };
+enum { FAKE_NODES = COMMAND_LONG + 1, HOSTS, DRY_RUN, VERSION, EXPORT };
 
 static const struct choice choices[] = {
     {'r', "root", "DIR", "the shared directory; may be given again (default: SHUNT_ROOT)"},
-    {'k', "keep", NULL, "do not export: leave files where they are"},
+    {EXPORT, "export", "now|later|never", "when to make roots plain directories again (default: now)"},
+    {'k', "keep", NULL, "as --export never"},
     {'p', "placement", "auto|branch", "redirect files when it pays, or always (default: auto)"},
     {'f', "leaf-full", "N", "files in one leaf directory (default: by file system)"},
     {FAKE_NODES, "fake-nodes", "N", "N pretended nodes on this machine"},
@@ -73,8 +74,10 @@ static int main_take_option(const struct command *command, struct launch *launch
     case 'V':
         puts("shunt-launch " SHUNT_VERSION);
         return COMMAND_HELPED;
+    case EXPORT:
+        return leave_take(command, optarg, &launch->leave);
     default:
-        launch->keep = true;
+        launch->leave = LEAVE_NEVER;
         return 0;
     }
 }
@@ -83,10 +86,9 @@ static int main_take_option(const struct command *command, struct launch *launch
 
 static int main_leave(const struct launch *launch)
 {
-    const struct export_options options = {.quiet = true};
     int status = STATUS_OK;
     for (size_t i = 0; i < launch->roots.count; i++) {
-        int answer = export_root(launch->roots.paths[i], &options);
+        int answer = leave_root(launch->roots.paths[i], launch->leave);
         if (answer != STATUS_OK)
             status = answer;
     }
@@ -105,9 +107,9 @@ static int main_end_session(struct launch *launch, const struct job_end *end, st
     int stopped = agents_stop(&launch->agents, watch);
     stopping_catch(); /* also one that came since, once it is not blocked */
     signal_wait_finish(watch);
-    bool leaves = stopped == 0 && end->signal == 0 && !launch->keep && !stopping();
+    bool leaves = stopped == 0 && (launch->leave != LEAVE_NOW || (end->signal == 0 && !stopping()));
     int left = leaves ? main_leave(launch) : STATUS_OK;
-    if (!leaves && !launch->keep)
+    if (!leaves && launch->leave != LEAVE_NEVER)
         main_complain_kept(launch);
     int late = stopping_release();
     if (end->status)

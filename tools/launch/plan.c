@@ -226,8 +226,8 @@ void plan_print(const struct launch *launch)
         printf("LD_PRELOAD='%s' ", launch->preload);
     printf("SHUNT_ROOT='%s' ", getenv("SHUNT_ROOT"));
     plan_print_command(&launch->job, "");
-    for (size_t i = 0; i < launch->roots.count && !launch->keep; i++)
-        printf("shunt export %s\n", launch->roots.paths[i]);
+    for (size_t i = 0; i < launch->roots.count && launch->leave != LEAVE_NEVER; i++)
+        printf("%sshunt export %s\n", launch->leave == LEAVE_NOW ? "" : "# later: ", launch->roots.paths[i]);
 }
 
 void plan_finish(struct launch *launch)

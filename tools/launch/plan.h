@@ -12,13 +12,15 @@
 #include "launch/line.h"
 #include "launch/nodes.h"
 #include "launch/arguments.h"
+#include "leave.h"
 #include "roots.h"
 
 struct launch {
     struct roots roots;
     const char *placement, *leaf_full, *hosts;
     uint64_t fakes;
-    bool keep, dry_run;
+    enum leave leave;
+    bool dry_run;
     char own[PATH_MAX]; /* this program */
     struct line line;
     struct nodes nodes;

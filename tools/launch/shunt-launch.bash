@@ -9,7 +9,7 @@ _shunt_launch()
     compopt -o filenames 2>/dev/null
     for ((i = 1; i < COMP_CWORD; i++)); do
         case ${COMP_WORDS[i]} in
-        -r | --root | -p | --placement | -f | --leaf-full | --fake-nodes | --hosts) ((i++)) ;;
+        -r | --root | -p | --placement | -f | --leaf-full | --fake-nodes | --hosts | --export) ((i++)) ;;
         -?*) [[ ${COMP_WORDS[i]} != -- ]] || break ;;
         *) break ;;
         esac
@@ -19,6 +19,7 @@ _shunt_launch()
         return
     fi
     case ${COMP_WORDS[COMP_CWORD - 1]} in
+    --export) mapfile -t COMPREPLY < <(compgen -W 'now later later,submit never' -- "$word") ;;
     --placement | -p) mapfile -t COMPREPLY < <(compgen -W 'auto branch' -- "$word") ;;
     --root | -r) mapfile -t COMPREPLY < <(compgen -d -- "$word") ;;
     --hosts) mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;

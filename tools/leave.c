@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#include "leave.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "command.h"
+#include "export.h"
+#include "places.h"
+#include "stopping.h"
+
+int leave_take(const struct command *command, const char *word, enum leave *leave)
+{
+    static const char *const words[] = {
+        [LEAVE_NOW] = "now", [LEAVE_LATER] = "later", [LEAVE_SUBMIT] = "later,submit", [LEAVE_NEVER] = "never"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strcmp(word, words[i]) == 0) {
+            *leave = (enum leave)i;
+            if (i != LEAVE_SUBMIT || getenv("SLURM_JOB_ID") != NULL)
+                return 0;
+            error_usage(command, "--export later,submit: this is no job of Slurm's (use --export later)");
+            return -1;
+        }
+    error_usage(command, "--export '%s': not now, later, later,submit or never", word);
+    return -1;
+}
+
+/* In a child. The words of the job come by its environment, in which no character means anything to a shell. */
+static void leave_become_sbatch(const char *root, const char *shunt)
+{
+    char dependency[64];
+    snprintf(dependency, sizeof dependency, "--dependency=afterany:%.40s", getenv("SLURM_JOB_ID"));
+    setenv("SHUNT_EXPORTED_BY", shunt, 1);
+    setenv("SHUNT_EXPORTED_ROOT", root, 1);
+    stopping_release();
+    execlp("sbatch", "sbatch", "--quiet", "--export=ALL", dependency, "--nodes=1", "--ntasks=1", "--job-name=shunt-export",
+           "--wrap=exec \"$SHUNT_EXPORTED_BY\" export \"$SHUNT_EXPORTED_ROOT\"", (char *)NULL);
+    error_report("sbatch: cannot be run: %s (run 'shunt export %s')", strerror(errno), root);
+    _exit(127);
+}
+
+static int leave_submit(const char *root)
+{
+    char shunt[PATH_MAX];
+    int status = 0;
+    if (places_shunt(shunt) < 0)
+        return STATUS_FAILED;
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0)
+        leave_become_sbatch(root, shunt);
+    while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
+        continue;
+    if (child > 0 && status == 0)
+        return STATUS_OK;
+    error_report("%s: its export could not be submitted (run 'shunt export %s')", root, root);
+    return STATUS_FAILED;
+}
+
+int leave_root(const char *root, enum leave leave)
+{
+    const struct export_options options = {.quiet = true};
+    if (leave == LEAVE_NOW)
+        return export_root(root, &options);
+    if (leave == LEAVE_LATER)
+        error_report("%s: its files stay in the branches (run 'shunt export %s' on one node, when other nodes are released)",
+                     root, root);
+    return leave == LEAVE_SUBMIT ? leave_submit(root) : STATUS_OK;
+}

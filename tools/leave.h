@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#pragma once
+
+/* What becomes of the roots of `shunt run` and shunt-launch once their daemons have stopped: --export. */
+
+struct command;
+
+enum leave {
+    LEAVE_NOW,
+    LEAVE_LATER,  /* say by which command */
+    LEAVE_SUBMIT, /* ... and have Slurm run it on one node when the job of this process has ended */
+    LEAVE_NEVER,
+};
+
+/* now, later, later,submit or never. 0, or -1 after a complaint. */
+int leave_take(const struct command *, const char *word, enum leave *);
+/* Once for each root. The exit status of a command that did nothing else; it complains. */
+int leave_root(const char *root, enum leave);
