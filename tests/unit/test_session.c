@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 
 #include "place.h"
+#include "session/job.h"
 #include "session/stamp.h"
 #include "session/store.h"
 
@@ -1315,4 +1316,68 @@ Test(beat, is_seen)
     cr_assert_eq(pulse.read, 0);
     cr_assert_eq(session_beat(root_path(), &session, 1), -ENOENT);
     session_finish(&session);
+}
+
+/* The batch job. */
+
+static void assert_job(char *const environment[], const char *scheduler, const char *id, const char *step)
+{
+    struct session_job job, parsed;
+    char text[256];
+    size_t length = 0;
+    for (char *const *one = environment; *one != NULL; one++) {
+        strcpy(text + length, *one);
+        length += strlen(*one) + 1;
+    }
+    cr_assert_eq(session_job_read(&job, environment), scheduler != NULL);
+    cr_assert_eq(session_job_parse(&parsed, text, length), scheduler != NULL);
+    cr_assert(scheduler != NULL ? !strcmp(job.scheduler, scheduler) : job.scheduler == NULL);
+    cr_assert_str_eq(job.id, id);
+    cr_assert_str_eq(job.step, step);
+    cr_assert_eq(parsed.scheduler, job.scheduler);
+    cr_assert_str_eq(parsed.id, id);
+    cr_assert_str_eq(parsed.step, step);
+}
+
+Test(session, job_of_an_environment)
+{
+    assert_job((char *[]){"HOME=/", NULL}, NULL, "", "");
+    assert_job((char *[]){"SLURM_JOB_ID=1234", "SLURM_STEP_ID=0", NULL}, "slurm", "1234", "0");
+    assert_job((char *[]){"SLURM_JOB_ID_MORE=1", "SLURM_JOBID=77", NULL}, "slurm", "77", "");
+    assert_job((char *[]){"PBS_JOBID=12[3].server.example.org", NULL}, "pbs", "12[3].server.example.org", "");
+    assert_job((char *[]){"LSB_JOBINDEX=4", "LSB_JOBID=9", NULL}, "lsf", "9", "4");
+    assert_job((char *[]){"SLURM_JOB_ID=1", "FLUX_JOB_ID=f2ab", NULL}, "flux", "f2ab", "");
+    assert_job((char *[]){"JOB_ID=5", NULL}, NULL, "", "");
+    assert_job((char *[]){"JOB_ID=5", "SGE_TASK_ID=undefined", NULL}, "sge", "5", "undefined");
+    assert_job((char *[]){"SLURM_JOB_ID=", NULL}, NULL, "", "");
+    assert_job((char *[]){"SLURM_JOB_ID=1 2", NULL}, NULL, "", "");
+    assert_job((char *[]){"SLURM_JOB_ID=1\n2", "PBS_JOBID=8", NULL}, "pbs", "8", "");
+}
+
+Test(session, job_of_a_text_that_is_cut)
+{
+    struct session_job job;
+    cr_assert_not(session_job_parse(&job, "", 0));
+    cr_assert_not(session_job_parse(&job, "SLURM_JOB_ID=123", 16), "it may go on");
+    cr_assert(session_job_parse(&job, "SLURM_JOB_ID=123", 17));
+}
+
+Test(session, job_of_a_process)
+{
+    struct session_job job;
+    int ends[2], status;
+    char byte;
+    cr_assert_eq(pipe(ends), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        dup2(ends[1], STDOUT_FILENO);
+        execle("/bin/sh", "sh", "-c", "echo; exec sleep 1000", NULL, (char *[]){"SLURM_JOB_ID=42", "PATH=/bin:/usr/bin", NULL});
+        _exit(1);
+    }
+    cr_assert_eq(read(ends[0], &byte, 1), 1);
+    cr_assert_eq(session_job_of(&job, child), 1);
+    cr_assert_str_eq(job.id, "42");
+    kill(child, SIGKILL);
+    waitpid(child, &status, 0);
+    cr_assert_lt(session_job_of(&job, child), 0);
 }
