@@ -44,6 +44,7 @@
 #include "rpc/deferred.h"
 #include "takeover.h"
 #include "rooms.h"
+#include "session/run_dirs.h"
 #include "union/placement.h"
 
 #define INDEX_SIZE (64ull << 30) /* the most it may grow to; about 200 bytes a name are used */
@@ -777,6 +778,24 @@ static int start_open_rooms(struct shuntd *shuntd)
     return 0;
 }
 
+/* For whoever finds the run directory; a daemon for which there is no room serves without it. */
+static int start_describe_run_dir(struct shuntd *shuntd)
+{
+    struct run_dirs_about about = {.since = shuntd->me.since};
+    struct session_job job;
+    strcpy(about.root, shuntd->root.path);
+    strcpy(about.node, shuntd->options.node);
+    if (session_job_read(&job, environ)) {
+        snprintf(about.scheduler, sizeof about.scheduler, "%s", job.scheduler);
+        strcpy(about.job, job.id);
+        strcpy(about.step, job.step);
+    }
+    int code = run_dirs_about_write(shuntd->run_dir, &about);
+    if (code != 0)
+        log_line("%s/" RUN_DIRS_ABOUT ": cannot be written: %s", shuntd->run_dir, strerror(-code));
+    return 0;
+}
+
 static void start_choose_leaf_full(struct shuntd *shuntd)
 {
     struct statfs filesystem;
@@ -800,9 +819,9 @@ static void start_raise_limits(void)
 int start(struct shuntd *shuntd)
 {
     static int (*const steps[])(struct shuntd *) = {
-        start_open_root,    start_name_run_dir,  start_check_session, start_prepare_root,  start_make_run_dir,
-        start_await_former, start_describe_self, start_claim_branch,  start_claim_session, start_outlast_taken,
-        start_await_others, start_open_index,    start_open_rooms,    start_enter_session};
+        start_open_root,    start_name_run_dir,  start_check_session, start_prepare_root,     start_make_run_dir,
+        start_await_former, start_describe_self, start_claim_branch,  start_claim_session,    start_outlast_taken,
+        start_await_others, start_open_index,    start_open_rooms,    start_describe_run_dir, start_enter_session};
     shuntd_init(shuntd);
     rooms_connect(shuntd);
     umask(022);
@@ -817,7 +836,7 @@ int start(struct shuntd *shuntd)
 
 static void start_remove_run_dir(const struct shuntd *shuntd, bool with_log)
 {
-    static const char *const files[] = {"index", "channel", "channel.new", "log"};
+    static const char *const files[] = {"index", "channel", "channel.new", RUN_DIRS_ABOUT, "log"};
     char path[PATH_MAX + 16];
     if (shuntd->root_gone && predecessor_is_served(shuntd->run_dir)) /* a new root has the inode number of that one */
         return;

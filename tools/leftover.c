@@ -2,7 +2,6 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #include "leftover.h"
 
-#include <dirent.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -11,10 +10,9 @@
 
 #include "config/config.h"
 #include "request/request.h"
-#include "session/session.h"
+#include "session/run_dirs.h"
 
-/* Is that process a shuntd which was told to serve that path? */
-static bool leftover_serves(pid_t pid, const char *root, const char *node)
+bool leftover_serves(pid_t pid, const char *root, const char *node)
 {
     char path[64], words[3 * PATH_MAX] = "";
     bool same_root = false, same_node = node == NULL;
@@ -42,24 +40,35 @@ static pid_t leftover_of(const char *run_dir)
     return supervisor != 0 ? supervisor : request_daemon(run_dir);
 }
 
+struct leftover {
+    const char *root, *node;
+    int (*each)(void *context, pid_t pid, const char *run_dir);
+    void *context;
+    int count;
+    bool failed;
+};
+
+static int leftover_look_at(void *context, const char *run_dir)
+{
+    struct leftover *leftover = context;
+    pid_t pid = leftover_of(run_dir);
+    if (pid == 0 || !leftover_serves(pid, leftover->root, leftover->node))
+        return 0;
+    leftover->failed |= leftover->each(leftover->context, pid, run_dir) < 0;
+    leftover->count++;
+    return 0;
+}
+
 int leftover_each(const char *root, const char *node, int (*each)(void *context, pid_t pid, const char *run_dir), void *context)
 {
+    struct leftover leftover = {root, node, each, context, 0, false};
     struct config config;
-    char above[PATH_MAX], run_dir[PATH_MAX + NAME_MAX + 2];
-    int count = 0;
-    bool failed = false;
+    char all[SESSION_RUN_MAX];
+    struct text t;
     config_read(&config, environ);
-    snprintf(above, sizeof above, "%s/shunt-%u", config.run_base, (unsigned)geteuid());
-    DIR *all = opendir(above);
-    for (struct dirent *one; all != NULL && (one = readdir(all)) != NULL;) {
-        snprintf(run_dir, sizeof run_dir, "%s/%s", above, one->d_name);
-        pid_t pid = one->d_name[0] != '.' ? leftover_of(run_dir) : 0;
-        if (pid == 0 || !leftover_serves(pid, root, node))
-            continue;
-        failed |= each(context, pid, run_dir) < 0;
-        count++;
-    }
-    if (all != NULL)
-        closedir(all);
-    return failed ? -1 : count;
+    text_init(&t, all, sizeof all);
+    session_run_dirs(&t, config.run_base, geteuid());
+    if (text_ok(&t))
+        run_dirs_each(all, leftover_look_at, &leftover);
+    return leftover.failed ? -1 : leftover.count;
 }

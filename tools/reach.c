@@ -2,7 +2,6 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #include "reach.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -17,7 +16,7 @@
 #include "config/config.h"
 #include "launch.h"
 #include "request/request.h"
-#include "session/session.h"
+#include "session/run_dirs.h"
 #include "union/disk.h"
 #include "union/layout.h"
 
@@ -49,21 +48,19 @@ static void reach_add(struct reach *reach, const char *node, const char *wanted)
     reach->count++;
 }
 
-/* `beginning` is what all run directories of the root begin with. */
-static void reach_look_in(struct reach *reach, const char *beginning, const char *wanted)
+/* The nodes of one root, whose run directories begin with the same text. */
+struct reach_walk {
+    struct reach *reach;
+    const char *wanted;
+    size_t node; /* where a node's name begins */
+};
+
+static int reach_look_at(void *context, const char *run_dir)
 {
-    char above[SESSION_RUN_MAX], run_dir[SESSION_RUN_MAX + NAME_MAX + 2];
-    const char *name = strrchr(beginning, '/') + 1;
-    size_t length = strlen(name);
-    snprintf(above, sizeof above, "%.*s", (int)(name - beginning), beginning);
-    DIR *all = opendir(above);
-    for (struct dirent *one; all != NULL && (one = readdir(all)) != NULL;) {
-        snprintf(run_dir, sizeof run_dir, "%s%s", above, one->d_name);
-        if (strncmp(one->d_name, name, length) == 0 && reach_is_there(run_dir))
-            reach_add(reach, one->d_name + length, wanted);
-    }
-    if (all != NULL)
-        closedir(all);
+    const struct reach_walk *walk = context;
+    if (reach_is_there(run_dir))
+        reach_add(walk->reach, run_dir + walk->node, walk->wanted);
+    return 0;
 }
 
 static int reach_look(struct reach *reach, const char *root, const char *wanted)
@@ -83,8 +80,9 @@ static int reach_look(struct reach *reach, const char *root, const char *wanted)
     }
     text_init(&t, beginning, sizeof beginning);
     session_run_dir(&t, config.run_base, geteuid(), disk_device(&stat), stat.stx_ino, "");
+    struct reach_walk walk = {reach, wanted, t.length};
     if (text_ok(&t))
-        reach_look_in(reach, beginning, wanted);
+        run_dirs_each(beginning, reach_look_at, &walk);
     return 0;
 }
 

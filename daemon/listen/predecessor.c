@@ -3,7 +3,6 @@
 
 #include "listen/predecessor.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -18,6 +17,7 @@
 
 #include "request/request.h"
 #include "request/channel.h"
+#include "session/run_dirs.h"
 
 /* NULL: there is none of this version. */
 static struct channel *predecessor_map(const char *run_dir)
@@ -84,21 +84,15 @@ pid_t predecessor_holder(const char *run_dir)
     return pid;
 }
 
+static int predecessor_find(void *holder, const char *run_dir)
+{
+    return (*(pid_t *)holder = predecessor_holder(run_dir)) != 0;
+}
+
 pid_t predecessor_holder_of_any(const char *beginning)
 {
-    char path[PATH_MAX];
-    size_t above = (size_t)(strrchr(beginning, '/') - beginning) + 1, length = strlen(beginning + above);
     pid_t pid = 0;
-    snprintf(path, sizeof path, "%.*s", (int)above, beginning);
-    DIR *directory = opendir(path);
-    if (directory == NULL)
-        return 0;
-    for (struct dirent *one; pid == 0 && (one = readdir(directory)) != NULL;)
-        if (strncmp(one->d_name, beginning + above, length) == 0) {
-            snprintf(path, sizeof path, "%.*s%s", (int)above, beginning, one->d_name);
-            pid = predecessor_holder(path);
-        }
-    closedir(directory);
+    run_dirs_each(beginning, predecessor_find, &pid);
     return pid;
 }
 

@@ -141,12 +141,17 @@ bool session_is_fenced(const char *root, const char *branch)
     return error == 0;
 }
 
-void session_run_dir(struct text *t, const char *base, uid_t uid, uint64_t device, uint64_t ino, const char *node)
+void session_run_dirs(struct text *t, const char *base, uid_t uid)
 {
     text_add(t, base);
     text_add(t, "/shunt-");
     text_number(t, uid, 10);
     text_add(t, "/");
+}
+
+void session_run_dir(struct text *t, const char *base, uid_t uid, uint64_t device, uint64_t ino, const char *node)
+{
+    session_run_dirs(t, base, uid);
     text_number(t, device, 16);
     text_add(t, "-");
     text_number(t, ino, 16);

@@ -196,3 +196,5 @@ bool session_is_fenced(const char *root, const char *branch);
 /* Where the node-local files of (this user, this root, this node) are: BASE/shunt-UID/DEVICE-INO-NODE. Pure.
  * `base` is /dev/shm unless configured. */
 void session_run_dir(struct text *, const char *base, uid_t uid, uint64_t device, uint64_t ino, const char *node);
+/* ... what those of all roots of the user begin with: BASE/shunt-UID/ (run_dirs.h). Pure. */
+void session_run_dirs(struct text *, const char *base, uid_t uid);

@@ -5,7 +5,7 @@
 #include <sys/wait.h>
 
 #include "place.h"
-#include "session/job.h"
+#include "session/run_dirs.h"
 #include "session/stamp.h"
 #include "session/store.h"
 
@@ -1380,4 +1380,56 @@ Test(session, job_of_a_process)
     kill(child, SIGKILL);
     waitpid(child, &status, 0);
     cr_assert_lt(session_job_of(&job, child), 0);
+}
+
+/* Run directories. */
+
+static int count_run_dir(void *context, const char *run_dir)
+{
+    char *all = context;
+    strcat(strcat(all, strrchr(run_dir, '/')), strcmp(strrchr(run_dir, '/'), "/2-2-n1") == 0 ? "" : " ");
+    return strstr(run_dir, "stop") != NULL ? 7 : 0;
+}
+
+static int each_that_begins(const char *with, char all[256])
+{
+    all[0] = '\0';
+    return run_dirs_each(place_path("%s", with), count_run_dir, all);
+}
+
+Test(session, run_dirs_each, .init = place_init)
+{
+    char all[256];
+    place_directory("shunt-1");
+    place_directory("shunt-1/.hidden");
+    place_directory("shunt-1/1-1-n1");
+    place_directory("shunt-1/2-2-n1");
+    place_directory("shunt-2");
+    place_directory("shunt-2/stop");
+    cr_assert_eq(each_that_begins("shunt-1/1-", all), 0);
+    cr_assert_str_eq(all, "/1-1-n1 ");
+    cr_assert_eq(each_that_begins("shunt-1/", all), 0);
+    cr_assert_eq(strlen(all), strlen("/1-1-n1 /2-2-n1"));
+    cr_assert_eq(each_that_begins("shunt-2/", all), 7);
+    cr_assert_eq(each_that_begins("shunt-3/", all), -ENOENT);
+    cr_assert_eq(each_that_begins("shunt-1/9", all), 0);
+    cr_assert_str_eq(all, "");
+}
+
+Test(session, run_dirs_about, .init = place_init)
+{
+    struct run_dirs_about about = {.root = "/scratch/a\nb", .node = "n017", .since = 12, .scheduler = "slurm", .job = "99"},
+                          read;
+    int dir = open(place, O_RDONLY | O_DIRECTORY);
+    cr_assert_eq(run_dirs_about_read(dir, &read), -ENOENT);
+    for (int again = 0; again < 2; again++)
+        cr_assert_eq(run_dirs_about_write(place, &about), 0);
+    cr_assert_eq(run_dirs_about_read(dir, &read), 0);
+    cr_assert_str_eq(read.root, about.root);
+    cr_assert_str_eq(read.node, "n017");
+    cr_assert_str_eq(read.job, "99");
+    cr_assert_str_eq(read.step, "");
+    cr_assert_eq(read.since, 12);
+    cr_assert_eq(run_dirs_about_parse(&read, "shunt-run 1\nroot /\n", 19), -EBADMSG);
+    close(dir);
 }
