@@ -309,7 +309,7 @@ def test_standard_output_that_is_full(shunt, union):
     assert "standard output: cannot be written" in result.err
 
 
-SUBCOMMANDS = ["run", "start", "exec", "stop", "status", "ls", "stat", "tree", "where", "find", "names", "export", "fsck", "bench"]
+SUBCOMMANDS = ["run", "start", "exec", "stop", "status", "cleanup", "doctor", "ls", "stat", "tree", "where", "find", "names", "export", "fsck", "bench"]
 
 
 def test_help_is_one_table(shunt):
@@ -374,6 +374,7 @@ def test_completion(shunt):
     assert complete("find", "-na") == ["-name"]
     assert complete("find", "-ne") == ["-newer"] and complete("find", "-type", "b") == ["b"]
     assert complete("run", "--placement", "b") == ["branch"]
+    assert complete("cleanup", "--user", "roo") == ["root"]
 
 
 # Export

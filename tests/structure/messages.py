@@ -13,7 +13,7 @@ import re
 import sys
 
 CALLS = re.compile(r"\b(error_report|error_usage|log_line|start_fail|fsck_tell|progress_line|command_one_word|"
-                   r"command_complain_option|program_words|names_words|epoch_add_\w+)\(")
+                   r"command_complain_option|doctor_say|program_words|names_words|epoch_add_\w+)\(")
 # Strings that become a part of a message: the whole body of these functions and tables.
 BODIES = {
     "tools/error.c": ["sentences[]"],

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/clock.h"
 #include "counters.h"
@@ -13,6 +14,7 @@
 #include "union/listing.h"
 #include "command.h"
 #include "commands.h"
+#include "status_here.h"
 
 #define RESTART_PATIENCE (10 * CLOCK_SECOND)
 
@@ -20,12 +22,13 @@ const struct choice command_status_choices[] = {
     {'r', "root", "DIR", "the shared directory; may be given again (default: SHUNT_ROOT)"},
     {'n', "node", "NAME", "of the daemon that goes by that name (default: one of this host)"},
     {'a', "all", NULL, "also what all daemons of the session have counted together"},
-    {COMMAND_LONG + 1, "json", NULL, "an array of objects, one for each root"},
+    {'v', "verbose", NULL, "without a root: each daemon's counters, too"},
+    {COMMAND_LONG + 1, "json", NULL, "an array of objects, one for each root or session"},
     {0},
 };
 
 struct asking {
-    bool all, json;
+    bool all, json, verbose;
     const char *node; /* NULL: any of this host */
 };
 
@@ -253,6 +256,20 @@ static int command_status_print_all(const struct roots *roots, const struct aski
     return status;
 }
 
+/* No root, and nothing that only a root has. */
+static bool command_status_is_of_host(const struct roots *roots, const struct asking *asking)
+{
+    const char *named = getenv("SHUNT_ROOT");
+    return roots->count == 0 && (named == NULL || *named == '\0') && asking->node == NULL && !asking->all;
+}
+
+static int command_status_print(struct roots *roots, const struct asking *asking)
+{
+    if (command_status_is_of_host(roots, asking))
+        return status_here(asking->json ? STATUS_HERE_JSON : STATUS_HERE_TABLE, asking->verbose);
+    return roots_default(roots) < 0 ? STATUS_USAGE : command_status_print_all(roots, asking);
+}
+
 int command_status_of(const struct command *command, int argc, char **argv)
 {
     struct roots roots;
@@ -266,13 +283,15 @@ int command_status_of(const struct command *command, int argc, char **argv)
             asking.node = optarg;
         else if (end == 'a')
             asking.all = true;
+        else if (end == 'v')
+            asking.verbose = true;
         else
             asking.json = true;
     int status = wrong ? STATUS_USAGE : command_status(end);
     if (!wrong && end == COMMAND_END && optind < argc)
         status = error_usage(command, "unexpected argument '%s', roots are given with --root", argv[optind]);
     else if (!wrong && end == COMMAND_END)
-        status = roots_default(&roots) < 0 ? STATUS_USAGE : command_status_print_all(&roots, &asking);
+        status = command_status_print(&roots, &asking);
     roots_finish(&roots);
     return status;
 }

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# SPDX-FileCopyrightText: The shunt authors
+"""`shunt doctor`: what it finds, on a host where all is well and where something is not."""
+
+import json
+import os
+import shutil
+
+import manual
+import pytest
+from conftest import Shunt
+
+
+def findings(result):
+    return {one["check"]: (one["finding"], one["message"]) for one in json.loads(result.out)}
+
+
+def test_all_is_well(shunt, root):
+    result = shunt("doctor", "--root", root)
+    lines = result.check().splitlines()
+    assert [line.split()[0] for line in lines] == ["ok"] * 8, result.out
+    assert not any(line.endswith(".") for line in lines) and os.listdir(root) == []
+
+
+def test_findings_as_json(shunt, root):
+    result = shunt("doctor", "--json", "--root", root)
+    assert list(findings(result)) == ["kernel", "libc", "run dir", "shuntd", "preload", "mount", "file system", "network"]
+    page = manual.page_of("doctor")
+    assert manual.keys_of(json.loads(result.check())) == manual.fields_of_json(page, "doctor")
+    checks = page.read_text().split("\n.SH CHECKS\n")[1].split("\n.SH ")[0]
+    assert all(f"\n.B {check}\n" in checks for check in findings(result))
+
+
+def test_a_root_of_the_environment(shunt, root):
+    assert f"{root}: " in shunt("doctor", SHUNT_ROOT=root).check()
+    assert str(root) not in shunt("doctor").check()
+
+
+@pytest.mark.parametrize("run_dir, words", [("/nowhere/at/all", "no directory can be made in it: No such file"),
+                                            ("relative", "not an absolute path")])
+def test_a_run_directory_that_will_not_do(shunt, run_dir, words):
+    result = shunt("doctor", "--json", SHUNT_RUN_DIR=run_dir)
+    assert result.status == 1
+    kind, message = findings(result)["run dir"]
+    assert kind == "problem" and words in message and "set " in message
+
+
+def test_a_run_directory_that_others_may_look_into(shunt, run_base):
+    (run_base / f"shunt-{os.geteuid()}").mkdir(mode=0o755)
+    kind, message = findings(shunt("doctor", "--json", SHUNT_RUN_DIR=run_base))["run dir"]
+    assert kind == "problem" and "you alone own" in message
+
+
+def test_a_setting_that_is_not_understood(shunt):
+    result = shunt("doctor", "--json", SHUNT_STALE="soon")
+    assert result.status == 1 and findings(result)["settings"] == ("problem", "SHUNT_STALE: invalid value (correct it or unset it)")
+
+
+def test_parts_that_are_missing(shunt, area):
+    shutil.copy(shunt.path, area / "shunt")
+    result = Shunt.__call__(type("", (), {"path": area / "shunt"})(), "doctor", "--json")
+    assert result.status == 1
+    found = findings(result)
+    assert {check for check, (kind, _) in found.items() if kind == "problem"} == {"shuntd", "preload"}
+
+
+def test_a_root_that_is_read_only(shunt, root, mounts):
+    mounts("mount", "-t", "tmpfs", "-o", "ro", "none", root).check()
+    result = mounts(shunt.path, "doctor", "--json", "--root", root)
+    assert result.status == 1
+    found = findings(result)
+    assert found["mount"][0] == "problem" and "tmpfs, mounted read-only" in found["mount"][1]
+    assert found["file system"][0] == "problem" and "a directory cannot be made" in found["file system"][1]
+
+
+def test_a_file_system_without_hard_links(shunt, root, mounts, odd_file_system):
+    odd_file_system("nolinks")
+    result = mounts(shunt.path, "doctor", "--json", "--root", root)
+    kind, message = findings(result)["file system"]
+    assert result.status == 1 and kind == "problem" and "hard links do not work" in message
+    assert os.listdir(mounts.seen(root)) == []
+
+
+def test_hosts(shunt):
+    result = shunt("doctor", "--host", "127.0.0.1", SHUNT_FABRIC="tcp")
+    assert "host 127.0.0.1: answers at 127.0.0.1\n" in result.check()
+    result = shunt("doctor", "--host", "x" * 300, SHUNT_FABRIC="tcp")
+    assert result.status == 1 and "its name has no address" in result.out
+
+
+def test_hosts_of_an_allocation(shunt):
+    out = shunt("doctor", SHUNT_FABRIC="tcp", SLURM_JOB_NODELIST="127.0.0.[1-2]").out
+    assert "host 127.0.0.1: " in out and "host 127.0.0.2: " in out
+
+
+def test_an_interface_that_is_not_there(shunt):
+    assert "addresses of this host" in shunt("doctor", SHUNT_FABRIC="tcp:lo").check()
+    result = shunt("doctor", SHUNT_FABRIC="tcp:ib17")
+    assert result.status == 1 and "no interface or address of this host is 'ib17'" in result.out
+
+
+def test_a_root_that_is_not_there(shunt, area):
+    result = shunt("doctor", "--root", area / "nowhere")
+    assert result.status == 2 and "does not exist" in result.err

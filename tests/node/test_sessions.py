@@ -1,0 +1,278 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# SPDX-FileCopyrightText: The shunt authors
+"""What a centre sees and cleans on a node: `shunt status` without a root, and `shunt cleanup`."""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import tempfile
+
+import manual
+import pytest
+from conftest import IS_SUPERUSER, environment, redirected_files
+from daemons import is_running, standing_still, supervisor_of, wait_until
+
+OTHER = 65534
+BECOME = ["setpriv", "--reuid", str(OTHER), "--regid", str(OTHER), "--clear-groups"]
+
+
+class Host:
+    """Sessions below one SHUNT_RUN_DIR."""
+
+    def __init__(self, shunt, run_base):
+        self.shunt, self.run_base, self.started = shunt, run_base, []
+
+    def __call__(self, *words, **settings):
+        return self.shunt(*words, **{"SHUNT_RUN_DIR": self.run_base, **settings})
+
+    def start(self, root, **settings):
+        root.mkdir(exist_ok=True)
+        self.started.append(root)
+        self("start", "--root", root, "--placement", "branch", **settings).check()
+        return self.of(root)
+
+    def sessions(self, *words):
+        return json.loads(self("status", "--json", *words).check())
+
+    def of(self, root):
+        return next(one for one in self.sessions() if one["root"] == str(root))
+
+    def kill(self, session):
+        """All at once, as a scheduler does."""
+        ends = [*supervisor_of(session["pid"]), session["pid"]]
+        for process in ends:
+            os.kill(process, signal.SIGKILL)
+        wait_until(lambda: not any(map(is_running, ends)))
+
+    def run_dirs(self):
+        return sorted(str(path) for path in self.run_base.glob("shunt-*/*"))
+
+
+@pytest.fixture
+def host(shunt, run_base):
+    made = Host(shunt, run_base)
+    yield made
+    for root in made.started:
+        made("stop", "--root", root)
+
+
+# status
+
+
+def test_status_of_a_host_is_a_table(host, area):
+    assert host("status").check() == "no session on this host\n"
+    host.start(area / "one", SLURM_JOB_ID="1234", SLURM_STEP_ID="0")
+    host.start(area / "two words")
+    title, *rows = host("status").check().splitlines()
+    assert title.split() == ["USER", "JOB", "SINCE", "MEMORY", "STATE", "ROOT"]
+    assert [row[title.index("ROOT"):] for row in rows] == [str(area / "one"), str(area / "two words")]
+    assert [row[title.index("JOB"):].split()[0] for row in rows] == ["1234", "-"]
+    assert all(" MiB  serving  " in row for row in rows), rows
+
+
+def test_status_of_a_host_as_json(host, area):
+    first = host.start(area / "one", SLURM_JOB_ID="1234", SLURM_STEP_ID="0")
+    assert first["job"] == {"scheduler": "slurm", "id": "1234", "step": "0"} and first["state"] == "serving"
+    assert first["file_bytes"] > 10**6 and first["daemon_bytes"] > 10**5
+    assert host.start(area / "two")["job"] is None
+    host("exec", "--root", area / "one", "--", "touch", area / "one" / "file").check()
+    counted = host.sessions("--verbose")
+    assert [one["counters"]["redirected"] for one in counted] == [1, 0]
+    page = manual.page_of("status")
+    assert manual.keys_of(counted, but=("counters",)) | {"reason"} == manual.fields_of_json(page, "status, without a root")
+
+
+def test_status_of_a_host_has_counters_when_asked(host, area):
+    host.start(area / "one")
+    assert "redirected" not in host("status").check()
+    assert "  redirected       0\n" in host("status", "-v").check()
+
+
+def test_status_of_a_host_counts_the_processes_that_use_it(host, area):
+    host.start(area / "one")
+    script = "echo >$ROOT/file; echo; read line"
+    program = subprocess.Popen([host.shunt.path, "exec", "--root", area / "one", "--", "sh", "-c", script], stdin=subprocess.PIPE,
+                               stdout=subprocess.PIPE, env=environment(SHUNT_RUN_DIR=host.run_base, ROOT=area / "one"))
+    program.stdout.readline()
+    try:
+        assert host.of(area / "one")["processes"] == 1
+    finally:
+        program.kill()
+        program.wait()
+
+
+def test_status_says_what_was_killed(host, area):
+    session = host.start(area / "one", SLURM_JOB_ID="7")
+    host.kill(session)
+    left = host.of(area / "one")
+    assert left["state"] == "ended" and left["job"]["id"] == "7" and left["pid"] == 0
+
+
+def test_status_with_a_root_in_the_environment_is_of_that_root(host, area):
+    host.start(area / "one")
+    host.start(area / "two")
+    [only] = json.loads(host("status", "--json", SHUNT_ROOT=area / "one").check())
+    assert only["root"] == str(area / "one") and "members" in only
+
+
+# cleanup
+
+
+def test_cleanup_removes_what_a_killed_daemon_left(host, area):
+    host.kill(host.start(area / "killed"))
+    alive = host.start(area / "alive")
+    out = host("cleanup").check()
+    assert f"{area / 'killed'}: " in out and "alive" not in out
+    assert host.run_dirs() == [alive["run_dir"]] and host.of(area / "alive")["state"] == "serving"
+    assert host("cleanup").check() == ""
+
+
+def test_cleanup_of_a_job_ends_its_daemons_alone(host, area):
+    host.start(area / "ended", SLURM_JOB_ID="1")
+    host("exec", "--root", area / "ended", "--", "touch", area / "ended" / "file").check()
+    other = host.start(area / "other", SLURM_JOB_ID="2")
+    host.start(area / "none")
+    files = redirected_files(area / "ended")
+    host("cleanup", "--job", "1").check()
+    assert sorted(one["root"] for one in host.sessions()) == [str(area / "none"), str(area / "other")]
+    assert files == redirected_files(area / "ended") and len(files) == 1
+    assert host.of(area / "other")["pid"] == other["pid"]
+    assert host("status", "--json", "--root", area / "ended").status == 1, "it has left its session"
+
+
+def test_cleanup_leaves_a_daemon_that_another_job_uses(host, area):
+    session = host.start(area / "one", SLURM_JOB_ID="1")
+    script = "echo; exec sleep 1000"
+    settings = environment(SHUNT_RUN_DIR=host.run_base, ROOT=area / "one", SLURM_JOB_ID="2")
+    program = subprocess.Popen([host.shunt.path, "exec", "--root", area / "one", "--", "sh", "-c", script],
+                               stdout=subprocess.PIPE, env=settings)
+    program.stdout.readline()
+    try:
+        assert f"process {program.pid}" in host("cleanup", "--job", "1").check()
+        assert host.of(area / "one")["pid"] == session["pid"]
+    finally:
+        program.kill()
+        program.wait()
+    host("cleanup", "--job", "1").check()
+    assert host.sessions() == []
+
+
+def test_cleanup_asks_slurm_which_jobs_have_ended(host, area):
+    squeue = area / "bin" / "squeue"
+    squeue.parent.mkdir()
+    squeue.write_text("#!/bin/sh\ncase $* in *--jobs=1) echo RUNNING ;; *--jobs=2) ;; *--jobs=3) echo COMPLETED ;; "
+                      "*--jobs=4) echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1 ;; "
+                      "*) echo 'Unable to contact slurm controller' >&2; exit 1 ;; esac\n")
+    squeue.chmod(0o755)
+    for job in range(1, 6):
+        host.start(area / f"root{job}", SLURM_JOB_ID=job)
+    host("cleanup", PATH=f"{squeue.parent}:{os.environ['PATH']}").check()
+    assert [one["job"]["id"] for one in host.sessions()] == ["1", "5"]
+
+
+def test_cleanup_of_all(host, area):
+    host.start(area / "one", SLURM_JOB_ID="1")
+    host.start(area / "two")
+    host("cleanup", "--all").check()
+    assert host.run_dirs() == [] and host.sessions() == []
+
+
+def test_cleanup_ends_a_daemon_that_has_crashed_and_is_started_again(host, area):
+    session = host.start(area / "one", SLURM_JOB_ID="1")
+    supervisor = supervisor_of(session["pid"])
+    os.kill(session["pid"], signal.SIGKILL)
+    host("cleanup", "--job", "1").check()
+    wait_until(lambda: not any(map(is_running, supervisor)))
+    assert host.run_dirs() == []
+
+
+def test_cleanup_touches_no_file_of_a_user(host, area):
+    session = host.start(area / "one")
+    host.kill(session)
+    own = pathlib.Path(session["run_dir"]) / "own"
+    own.write_text("mine")
+    result = host("cleanup")
+    assert result.status == 1 and session["run_dir"] in result.err and own.read_text() == "mine"
+
+
+def test_cleanup_follows_no_link(host, area):
+    session = host.start(area / "one")
+    host.kill(session)
+    run_dir = pathlib.Path(session["run_dir"])
+    (area / "precious").mkdir()
+    (area / "precious" / "log").write_text("mine")
+    run_dir.with_name("1-1-link").symlink_to(area / "precious")
+    moved = run_dir.parent.rename(host.run_base / "moved")
+    run_dir.parent.symlink_to(moved)
+    assert host("cleanup", "--all").check() == ""
+    assert (area / "precious" / "log").read_text() == "mine" and (moved / run_dir.name / "index").exists()
+    run_dir.parent.unlink()
+
+
+def test_cleanup_leaves_a_daemon_that_is_about_to_begin(host, area):
+    """It waits for a process that is at what an earlier daemon let it begin."""
+    host.kill(host.start(area / "one"))
+    run_dir = pathlib.Path(host.of(area / "one")["run_dir"])
+    begins = subprocess.Popen([host.shunt.path.parents[1] / "daemon" / "shuntd", "--foreground", "--root", area / "one", "--node",
+                               run_dir.name.split("-", 2)[2]], env=environment(SHUNT_RUN_DIR=host.run_base), stderr=subprocess.PIPE)
+    begins.stderr.readline()
+    try:
+        (run_dir / "channel").rename(run_dir / "hidden")
+        assert host("cleanup").check() == "" and (run_dir / "index").exists()
+        (run_dir / "hidden").rename(run_dir / "channel")
+    finally:
+        begins.terminate()
+        begins.wait()
+
+
+@pytest.mark.parametrize("words", [["cleanup", "word"], ["cleanup", "--job", ""], ["cleanup", "--user", "no such user"]])
+def test_cleanup_refuses(host, words):
+    result = host(*words)
+    assert result.status == 2 and len(result.err.splitlines()) == 1
+
+
+@pytest.mark.skipif(not IS_SUPERUSER, reason="becomes another user")
+def test_root_sees_and_cleans_those_of_all_users(host):
+    with tempfile.TemporaryDirectory() as area:  # others may not go into pytest's
+        os.chmod(area, 0o755)
+        host.run_base.chmod(0o1777)
+        root = pathlib.Path(area) / "root"
+        root.mkdir()
+        os.chown(root, OTHER, OTHER)
+        own = pathlib.Path(area) / "own"
+        host.start(own)
+        start = [*BECOME, host.shunt.path, "start", "--root", root, "--placement", "branch"]
+        settings = environment(SHUNT_RUN_DIR=host.run_base, SLURM_JOB_ID="5")
+        subprocess.run(start, env=settings, check=True)
+        seen = {one["root"]: one for one in host.sessions("-v")}
+        assert {root: one["uid"] for root, one in seen.items()} == {str(own): os.geteuid(), str(area) + "/root": OTHER}
+        assert seen[str(root)]["counters"]["creates"] == 0 and seen[str(root)]["job"]["id"] == "5"
+        listed = subprocess.run([*BECOME, host.shunt.path, "status", "--json"], env=settings, check=True, capture_output=True)
+        assert [one["root"] for one in json.loads(listed.stdout)] == [str(root)], "others see their own"
+        ended = subprocess.run([*BECOME, host.shunt.path, "cleanup", "--all"], env=settings, check=True, capture_output=True)
+        assert str(own).encode() not in ended.stdout and [one["root"] for one in host.sessions()] == [str(own)]
+        subprocess.run(start, env=settings, check=True)
+        host("cleanup", "--user", OTHER, "--job", "5").check()
+        assert [one["root"] for one in host.sessions()] == [str(own)]
+        host("stop", "--root", own)
+
+
+def test_a_process_that_is_no_shuntd_is_not_ended(host, area):
+    """Whoever may write the channel may write any process into it."""
+    session = host.start(area / "one")
+    bystander = subprocess.Popen(["sleep", "1000"])
+    try:
+        with standing_still(session["pid"]), open(pathlib.Path(session["run_dir"]) / "channel", "r+b") as channel:
+            head = channel.read(4096)
+            supervisor = supervisor_of(session["pid"])[0]
+            at = head.index(supervisor.to_bytes(4, "little"))
+            channel.seek(at)
+            channel.write(bystander.pid.to_bytes(4, "little"))
+            channel.flush()
+        host("cleanup", "--all")
+        assert is_running(bystander.pid)
+    finally:
+        bystander.kill()
+        bystander.wait()

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+
+/* Ends the daemons of jobs that have ended, and removes what daemons that were killed left in the run directory. What lies
+ * below a root is not looked at. */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/sys.h"
+#include "command.h"
+#include "commands.h"
+#include "config/config.h"
+#include "describe.h"
+#include "job_state.h"
+#include "sessions.h"
+#include "union/layout.h"
+
+#define CLEANUP_PATIENCE 20 /* seconds, for a daemon to write down its work */
+#define CLEANUP_KILLED 5    /* ... and to be gone once it is killed */
+
+const struct choice command_cleanup_choices[] = {
+    {'u', "user", "USER", "only sessions of that user (default: all that may be seen)"},
+    {'j', "job", "ID", "only sessions of that job, which has ended"},
+    {'a', "all", NULL, "also daemons of jobs that go on, and of no job"},
+    {0},
+};
+
+struct cleanup {
+    uid_t user;      /* -1: all */
+    const char *job; /* NULL: any */
+    bool all;
+    struct sessions sessions;
+    bool failed;
+};
+
+static const char *command_cleanup_name(const struct session_here *here)
+{
+    return here->is_described ? here->about.root : here->run_dir;
+}
+
+static void command_cleanup_tell(const struct session_here *here, const char *what)
+{
+    const char *job = here->about.job;
+    describe_print(command_cleanup_name(here));
+    printf(": %s (user %s%s%s)\n", what, describe_user(here->uid), *job ? ", job " : "", job);
+}
+
+/* Files. */
+
+/* The names that shunt gives, in a directory that is that user's: nothing else. */
+static int command_cleanup_remove(const char *run_dir, uid_t uid)
+{
+    static const char *const files[] = {
+        "index",          "channel", "channel.new", RUN_DIRS_ABOUT, LAYOUT_CATALOGUE "-boot", LAYOUT_CATALOGUE "-lock",
+        LAYOUT_CATALOGUE, "log"};
+    struct stat stat;
+    int code = 0, directory = open(run_dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (directory < 0)
+        return errno == ENOENT ? 0 : -errno;
+    if (fstat(directory, &stat) != 0 || stat.st_uid != uid)
+        code = -EPERM;
+    for (size_t i = 0; i < sizeof files / sizeof *files && code == 0; i++)
+        if (unlinkat(directory, files[i], 0) != 0 && errno != ENOENT)
+            code = -errno;
+    close(directory);
+    return code != 0 || rmdir(run_dir) == 0 || errno == ENOENT ? code : -errno;
+}
+
+/* The live catalogue may have a place of its own. */
+static void command_cleanup_remove_catalogue(const struct session_here *here)
+{
+    struct config config;
+    char path[sizeof here->run_dir];
+    config_read(&config, environ);
+    const size_t base = strlen(config.run_base);
+    if (config.catalogue_base != NULL && strncmp(here->run_dir, config.run_base, base) == 0 &&
+        snprintf(path, sizeof path, "%s%s", config.catalogue_base, here->run_dir + base) < (int)sizeof path)
+        command_cleanup_remove(path, here->uid);
+}
+
+static void command_cleanup_remove_files(struct cleanup *cleanup, const struct session_here *here)
+{
+    int code = command_cleanup_remove(here->run_dir, here->uid);
+    if (code == 0) {
+        command_cleanup_remove_catalogue(here);
+        command_cleanup_tell(here, "its files in the run directory are removed");
+        return;
+    }
+    error_report("%s: cannot be removed: %s%s", here->run_dir, strerror(-code),
+                 code == -ENOTEMPTY ? " (look at the files there, they are not shunt's)" : "");
+    cleanup->failed = true;
+}
+
+/* Daemons. */
+
+static bool command_cleanup_wait(int pidfd, unsigned seconds)
+{
+    struct pollfd end = {.fd = pidfd, .events = POLLIN};
+    const uint64_t until = clock_monotonic() + seconds * CLOCK_SECOND;
+    int got = 0;
+    for (uint64_t now = clock_monotonic(); got <= 0 && now < until; now = clock_monotonic())
+        got = poll(&end, 1, (int)((until - now) / CLOCK_MILLISECOND) + 1);
+    return got > 0;
+}
+
+/* A process of the session, by a descriptor, so that its number is not another's meanwhile: true, it has ended. */
+static bool command_cleanup_end(struct session_here *here, pid_t pid, int signal, unsigned seconds)
+{
+    int pidfd = pid != 0 ? (int)SYS2(SYS_pidfd_open, pid, 0) : -ESRCH;
+    if (pidfd < 0)
+        return pidfd == -ESRCH;
+    sessions_look_again(here);
+    const bool is_it = here->supervisor == pid || here->daemon == pid;
+    const bool is_told = is_it && SYS4(SYS_pidfd_send_signal, pidfd, signal, NULL, 0) == 0;
+    const bool has_ended = !is_it || (is_told && command_cleanup_wait(pidfd, seconds));
+    close(pidfd);
+    return has_ended;
+}
+
+/* The supervisor passes on what it is told, and ends after its daemon. One that hangs is killed: what it served is on disk, and
+ * whoever comes next reads it from there. */
+static bool command_cleanup_stop(struct session_here *here)
+{
+    const pid_t first = here->supervisor != 0 ? here->supervisor : here->daemon;
+    if (command_cleanup_end(here, first, SIGTERM, CLEANUP_PATIENCE)) {
+        sessions_look_again(here);
+        if (here->daemon == 0 && here->supervisor == 0)
+            return true;
+    }
+    return command_cleanup_end(here, here->supervisor, SIGKILL, CLEANUP_KILLED) &&
+           command_cleanup_end(here, here->daemon, SIGKILL, CLEANUP_KILLED);
+}
+
+static void command_cleanup_stop_daemon(struct cleanup *cleanup, struct session_here *here)
+{
+    if (!command_cleanup_stop(here)) {
+        error_report("%s: process %d does not end (its file system may hang; look at /proc/%d/stack)",
+                     command_cleanup_name(here), (int)here->daemon, (int)here->daemon);
+        cleanup->failed = true;
+        return;
+    }
+    command_cleanup_tell(here, "its daemon has ended");
+    if (access(here->run_dir, F_OK) == 0)
+        command_cleanup_remove_files(cleanup, here);
+}
+
+/* Which. */
+
+static bool command_cleanup_is_over(const struct cleanup *cleanup, const struct session_here *here)
+{
+    const char *job = here->about.job;
+    const pid_t other = sessions_other_job(here);
+    if (cleanup->all)
+        return true;
+    if (*job == '\0' || (cleanup->job == NULL && !job_state_has_ended(here->about.scheduler, job)))
+        return false;
+    if (other != 0)
+        printf("%s: left as it is, since process %d of user %s, which is not of job %s, uses it\n", command_cleanup_name(here),
+               (int)other, describe_user(here->uid), job);
+    return other == 0;
+}
+
+static void command_cleanup_one(struct cleanup *cleanup, struct session_here *here)
+{
+    if (cleanup->job != NULL && strcmp(here->about.job, cleanup->job) != 0)
+        return;
+    if (here->state == SESSIONS_SERVES || here->state == SESSIONS_RESTARTS) {
+        if (command_cleanup_is_over(cleanup, here))
+            command_cleanup_stop_daemon(cleanup, here);
+    } else if (here->state == SESSIONS_ENDED) {
+        if (!sessions_is_beginning(&cleanup->sessions, here))
+            command_cleanup_remove_files(cleanup, here);
+    } else if (cleanup->job != NULL || cleanup->all) {
+        error_report("%s: left as it is, %s", command_cleanup_name(here),
+                     here->state == SESSIONS_CONTAINER ? "its daemon runs in a container (end that container)"
+                                                       : "it is of another version of shunt (use the shunt of that version)");
+        cleanup->failed = true;
+    }
+}
+
+static int command_cleanup_all(struct cleanup *cleanup)
+{
+    if (sessions_look(&cleanup->sessions, cleanup->user) < 0)
+        cleanup->failed = true;
+    for (size_t i = 0; i < cleanup->sessions.count; i++)
+        command_cleanup_one(cleanup, cleanup->sessions.at[i]);
+    sessions_finish(&cleanup->sessions);
+    return cleanup->failed ? STATUS_FAILED : STATUS_OK;
+}
+
+int command_cleanup(const struct command *command, int argc, char **argv)
+{
+    struct cleanup cleanup = {.user = (uid_t)-1};
+    int end, wrong = 0;
+    while (wrong == 0 && (end = command_option(command, argc, argv)) >= 0)
+        if (end == 'u')
+            wrong = sessions_user(optarg, &cleanup.user);
+        else if (end == 'j')
+            cleanup.job = optarg;
+        else
+            cleanup.all = true;
+    if (wrong != 0 || end != COMMAND_END)
+        return wrong != 0 ? STATUS_USAGE : command_status(end);
+    if (optind < argc)
+        return error_usage(command, "unexpected argument '%s'", argv[optind]);
+    if (cleanup.job != NULL && *cleanup.job == '\0')
+        return error_usage(command, "--job is empty, so no job is known");
+    return command_cleanup_all(&cleanup);
+}
