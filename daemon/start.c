@@ -355,9 +355,16 @@ static int start_refuse_root(const struct shuntd *shuntd, int code)
     const char *path = shuntd->root.path;
     switch (code) {
     case -EMEDIUMTYPE:
-        return start_fail(code, "%s: cannot be served, the inode numbers of its file system are not stable", path);
+        return start_fail(
+            code,
+            "%s: cannot be served, the inode numbers of its file system are not stable (use a directory on another "
+            "file system, which 'shunt doctor --root DIR' checks)",
+            path);
     case -EOPNOTSUPP:
-        return start_fail(code, "%s: cannot be served, its file system has no hard links", path);
+        return start_fail(code,
+                          "%s: cannot be served, its file system has no hard links (use a directory on another file system, "
+                          "which 'shunt doctor --root DIR' checks)",
+                          path);
     case -ELOOP:
         return start_fail(code, "%s: lies inside another root (give that root instead)", path);
     case -EBUSY:
@@ -365,7 +372,8 @@ static int start_refuse_root(const struct shuntd *shuntd, int code)
     case -EROFS:
         return start_fail(code, "%s: the file system is read-only (remount it writable, or read with 'shunt ls')", path);
     default:
-        return start_fail(code, "%s: cannot be made a root: %s", path, strerror(-code));
+        return start_fail(code, "%s: cannot be made a root: %s (check permissions, quota and space there)", path,
+                          strerror(-code));
     }
 }
 
@@ -380,11 +388,23 @@ static int start_prepare_root(struct shuntd *shuntd)
     return 0;
 }
 
+/* Who can do neither. */
+static int start_refuse_user(const struct shuntd *shuntd, const struct session *session, const struct session_member *member)
+{
+    char words[1024];
+    const char *root = shuntd->root.path;
+    session_describe(session, member, words, sizeof words);
+    return start_fail(-EBUSY, "%s: %s (ask that user to run 'shunt stop --root %s', or read with 'shunt ls %s')", root, words,
+                      root, root);
+}
+
 static int start_refuse_session(const struct shuntd *shuntd, const struct session *session)
 {
     char words[1024];
     const char *root = shuntd->root.path;
     const struct session_member *member = session_living(session);
+    if (session->uid != geteuid())
+        return start_refuse_user(shuntd, session, member);
     session_describe(session, member, words, sizeof words);
     if (member != NULL && session_lives(member) == -EREMOTE)
         return start_fail(
@@ -522,9 +542,10 @@ static int start_join(struct shuntd *shuntd)
     if (code == 0)
         code = peers_address(shuntd->peers, shuntd->me.address, &size);
     if (code != 0)
-        return start_fail(code,
-                          "SHUNT_FABRIC '%s': the network cannot be opened: %s (name a provider and an interface of this host)",
-                          shuntd->options.fabric, strerror(-code));
+        return start_fail(
+            code,
+            "SHUNT_FABRIC '%s': the network cannot be opened: %s (run 'shunt doctor', which names the interfaces of this host)",
+            shuntd->options.fabric, strerror(-code));
     shuntd->me.address_size = (uint8_t)size;
     shuntd->me.home = SESSION_GUEST; /* it may have tried to found a session before */
     return start_join_when_dropped(shuntd);
@@ -555,11 +576,17 @@ static int start_claim_session(struct shuntd *shuntd)
         return start_refuse_session(shuntd, &shuntd->session);
     if (code == -EINPROGRESS)
         return start_fail(
-            code, "node %s: taken for lost, and no daemon has fenced its old branch (start it again, or stop the session)",
-            shuntd->options.node);
+            code,
+            "node %s: was silent for so long that the others went on without it, and they do not let it in again yet (run this "
+            "again, or run 'shunt stop --all --root %s' on another host)",
+            shuntd->options.node, shuntd->root.path);
     if (code == -EXDEV)
         return start_fail(code, "%s: another file system than the one of its session (mount that one here)", shuntd->root.path);
-    return start_fail(code, "%s: the session cannot be written: %s", shuntd->root.path, strerror(-code));
+    if (code == -EBADMSG)
+        return start_fail(code, "%s: its session is of another version of shunt (run 'shunt stop --root %s' of that version)",
+                          shuntd->root.path, shuntd->root.path);
+    return start_fail(code, "%s: the session cannot be written: %s (check permissions, quota and space of %s/.shunt)",
+                      shuntd->root.path, strerror(-code), shuntd->root.path);
 }
 
 /* The home of the names may be just about to open its end. */
@@ -573,19 +600,24 @@ static int start_find_home(struct shuntd *shuntd)
         if (clock_monotonic() > until)
             return start_fail(
                 -EHOSTUNREACH,
-                "%s: its session is for node %s on host %s alone (end it there, or start it with SHUNT_FABRIC=tcp)",
-                shuntd->root.path, home->node, home->host);
+                "%s: in use on host %s by a session that no other host can join (wait for the end of its 'shunt run', or run "
+                "'shunt stop --root %s' there and start it with SHUNT_FABRIC=tcp)",
+                shuntd->root.path, home->host, shuntd->root.path);
         clock_sleep(&pause);
         session_finish(&shuntd->session);
         code = session_read(shuntd->root.path, &shuntd->session);
     }
-    return code == 0 ? 0 : start_fail(code, "%s: the session cannot be read: %s", shuntd->root.path, strerror(-code));
+    return code == 0
+               ? 0
+               : start_fail(code, "%s: the session cannot be read: %s (run this again)", shuntd->root.path, strerror(-code));
 }
 
 static int start_adopt(struct shuntd *shuntd)
 {
     int code = session_view_adopt(shuntd);
-    return code == 0 ? 0 : start_fail(code, "%s: the session cannot be joined: %s", shuntd->root.path, strerror(-code));
+    return code == 0
+               ? 0
+               : start_fail(code, "%s: the session cannot be joined: %s (run this again)", shuntd->root.path, strerror(-code));
 }
 
 static void *start_open_fabric(void *context)
@@ -626,8 +658,10 @@ static int start_enter_session(struct shuntd *shuntd)
         code = session_view_join(shuntd, HOME_ANSWERS);
     home = session_home(&shuntd->session);
     if (code == -ETIMEDOUT && home != NULL)
-        start_fail(code, "%s: node %s on host %s, the home of names, does not answer (run 'shunt status' there)",
-                   shuntd->root.path, home->node, home->host);
+        start_fail(code,
+                   "%s: in use by a session whose daemon on host %s does not answer (if that job has ended, run 'shunt start "
+                   "--takeover --root %s', else 'shunt doctor --host %s')",
+                   shuntd->root.path, home->host, shuntd->root.path, home->host);
     return code;
 }
 
@@ -636,7 +670,7 @@ static int start_describe_self(struct shuntd *shuntd)
     int code = peers_create(&shuntd->peers);
     shuntd->branch_of = calloc(UINT16_MAX + 1, sizeof *shuntd->branch_of);
     if (code != 0 || shuntd->branch_of == NULL)
-        return start_fail(-ENOMEM, "not enough memory");
+        return start_fail(-ENOMEM, "not enough memory (free some and run this again)");
     session_self(&shuntd->me, shuntd->options.node);
     strcpy(shuntd->me.run_dir, shuntd->run_dir);
     return 0;
@@ -646,14 +680,28 @@ static int start_claim_branch(struct shuntd *shuntd)
 {
     int code = session_claim_branch(shuntd->root.path, shuntd->options.node, shuntd->me.branch);
     if (code != 0)
-        return start_fail(code, "%s: no branch can be made: %s", shuntd->root.path, strerror(-code));
+        return start_fail(code, "%s: no directory for this host's files can be made: %s (check quota and space of %s/.shunt)",
+                          shuntd->root.path, strerror(-code), shuntd->root.path);
     int number = union_root_add(&shuntd->root, shuntd->me.branch);
     if (number < 0)
-        return start_fail(number, "not enough memory");
+        return start_fail(number, "not enough memory (free some and run this again)");
     shuntd->branch = (uint16_t)number;
     snprintf(shuntd->branch_path, sizeof shuntd->branch_path, "%s/" LAYOUT_BRANCHES "/%s", shuntd->root.path,
              shuntd->me.branch);
     return 0;
+}
+
+/* Something cannot be made in the run directory. */
+static int start_fail_run_dir(const struct shuntd *shuntd, int code)
+{
+    if (code == -ENOSPC || code == -EDQUOT)
+        return start_fail(
+            code,
+            "%s: the run directory is full (make room there, 'shunt cleanup' removes what ended jobs left, or set "
+            "SHUNT_RUN_DIR to another local directory)",
+            shuntd->run_dir);
+    return start_fail(code, "%s: cannot be made: %s (set SHUNT_RUN_DIR to a local directory)", shuntd->run_dir,
+                      strerror(-code));
 }
 
 static int start_make_run_dir(struct shuntd *shuntd)
@@ -663,8 +711,7 @@ static int start_make_run_dir(struct shuntd *shuntd)
     strcpy(parent, shuntd->run_dir);
     *strrchr(parent, '/') = '\0';
     if ((mkdir(parent, 0700) != 0 && errno != EEXIST) || (mkdir(shuntd->run_dir, 0700) != 0 && errno != EEXIST))
-        return start_fail(-errno, "%s: cannot be made: %s (set SHUNT_RUN_DIR to a local directory)", shuntd->run_dir,
-                          strerror(errno));
+        return start_fail_run_dir(shuntd, -errno);
     if (lstat(parent, &stat) != 0 || !S_ISDIR(stat.st_mode) || stat.st_uid != geteuid() || (stat.st_mode & 077) != 0)
         return start_fail(
             -EPERM, "%s: not a directory that you alone own (remove it, or set SHUNT_RUN_DIR to another directory)", parent);
@@ -732,7 +779,7 @@ static int start_open_index(struct shuntd *shuntd)
     if (code == 0) /* a root that can take no name is not served */
         code = index_make_room_for(shuntd->index, 1, 0);
     if (code != 0)
-        return start_fail(code, "%s: the index cannot be made: %s", shuntd->run_dir, strerror(-code));
+        return start_fail_run_dir(shuntd, code);
     return 0;
 }
 
@@ -774,7 +821,7 @@ static int start_open_rooms(struct shuntd *shuntd)
     if (code == 0)
         code = recorder_create(shuntd);
     if (code != 0)
-        return start_fail(code, "%s: the channel for processes cannot be made: %s", shuntd->run_dir, strerror(-code));
+        return start_fail_run_dir(shuntd, code);
     return 0;
 }
 

@@ -7,6 +7,8 @@
 #include <string.h>
 
 #define COMMAND_CHOICES_MAX 24
+#define COMMAND_NAME_MAX 40 /* of a word that may be mistyped */
+#define COMMAND_TYPOS_MAX 2
 #define HELP_COLUMN 22 /* of what an option is for: what is longer has a line of its own */
 #define HELP_INDENT "                         "
 
@@ -16,6 +18,63 @@ const struct command *command_find(const struct command *table, const char *name
         if (!strcmp(command->name, name))
             return command;
     return NULL;
+}
+
+/* How many letters are to be inserted, left out, replaced or exchanged with the next one, to get one word from the other; more
+ * than anybody mistypes where a word is too long. */
+static size_t command_distance(const char *one, const char *other)
+{
+    size_t rows[3][COMMAND_NAME_MAX + 1], *before = rows[0], *above = rows[1], *row = rows[2];
+    const size_t width = strlen(other);
+    if (width > COMMAND_NAME_MAX || strlen(one) > COMMAND_NAME_MAX)
+        return COMMAND_NAME_MAX;
+    for (size_t j = 0; j <= width; j++)
+        row[j] = j;
+    for (size_t i = 1; one[i - 1] != '\0'; i++) {
+        size_t *last = before;
+        before = above, above = row, row = last;
+        row[0] = i;
+        for (size_t j = 1; j <= width; j++) {
+            size_t least = above[j - 1] + (one[i - 1] != other[j - 1]);
+            least = above[j] + 1 < least ? above[j] + 1 : least;
+            least = row[j - 1] + 1 < least ? row[j - 1] + 1 : least;
+            if (i > 1 && j > 1 && one[i - 1] == other[j - 2] && one[i - 2] == other[j - 1] && before[j - 2] + 1 < least)
+                least = before[j - 2] + 1;
+            row[j] = least;
+        }
+    }
+    return row[width];
+}
+
+/* Is `name` nearer than what was found so far? Of a short word few letters may be wrong. */
+static void command_take_nearest(const char *typed, const char *name, const char **found, size_t *distance)
+{
+    const size_t here = command_distance(typed, name);
+    if (here >= *distance || 2 * here >= strlen(name))
+        return;
+    *found = name;
+    *distance = here;
+}
+
+const char *command_nearest(const struct command *table, const char *name)
+{
+    const char *found = NULL;
+    size_t distance = COMMAND_TYPOS_MAX + 1;
+    for (const struct command *command = table; command->name; command++)
+        if (!(command->flags & COMMAND_HIDDEN))
+            command_take_nearest(name, command->name, &found, &distance);
+    return found;
+}
+
+static const char *command_nearest_option(const struct command *command, const char *typed)
+{
+    const char *found = NULL;
+    size_t distance = COMMAND_TYPOS_MAX + 1;
+    const char *name = typed + strspn(typed, "-");
+    for (const struct choice *choice = command->choices; choice && choice->letter; choice++)
+        if (choice->name)
+            command_take_nearest(name, choice->name, &found, &distance);
+    return found;
 }
 
 static void command_print_choice(const struct choice *choice, const char *dashes)
@@ -73,7 +132,13 @@ static int command_complain_option(const struct command *command, const char *wh
 {
     char letter[3] = {'-', (char)optopt, '\0'};
     bool is_letter = optopt > 0 && optopt < COMMAND_LONG && !(command->flags & COMMAND_SINGLE_DASH);
-    error_usage(command, "%s '%s'", what, is_letter && argv[optind - 1][1] != '-' ? letter : argv[optind - 1]);
+    const char *typed = is_letter && argv[optind - 1][1] != '-' ? letter : argv[optind - 1];
+    const char *nearest = strlen(typed) > 2 && optopt == 0 ? command_nearest_option(command, typed) : NULL;
+    if (nearest)
+        error_usage(command, "%s '%s', did you mean '%s%s'?", what, typed, command->flags & COMMAND_SINGLE_DASH ? "-" : "--",
+                    nearest);
+    else
+        error_usage(command, "%s '%s'", what, typed);
     return COMMAND_WRONG;
 }
 

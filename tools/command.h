@@ -33,6 +33,8 @@ struct command {
 /* The one of that name in a table that ends with a name of NULL, or NULL. */
 const struct command *command_find(const struct command *table, const char *name);
 void command_help(const struct command *);
+/* The one of such a table that was probably meant, or NULL. */
+const char *command_nearest(const struct command *table, const char *name);
 
 /* Exit statuses that all subcommands share. */
 enum { STATUS_OK = 0, STATUS_FAILED = 1, STATUS_USAGE = 2 };

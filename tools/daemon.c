@@ -262,7 +262,10 @@ static int daemon_stop_session(const char *root, const char *node, const struct 
     if (here != 0)
         return here < 0 ? -1 : 0;
     session_describe(session, NULL, words, sizeof words);
-    error_report("%s: %s (run 'shunt stop --root %s' on that host)", root, words, root);
+    if (session->uid != geteuid())
+        error_report("%s: %s (ask that user to run 'shunt stop --root %s' there)", root, words, root);
+    else
+        error_report("%s: %s (run 'shunt stop --root %s' on that host)", root, words, root);
     return -1;
 }
 
@@ -274,8 +277,10 @@ static int daemon_read_session(const char *root, struct session *session)
         return 0;
     if (error == -ENOENT || error == -ENOTDIR)
         return 1;
-    error_report("%s: the last .shunt/session/epoch.* cannot be read: %s (stop the shuntd that it names)", root,
-                 strerror(-error));
+    if (error == -EBADMSG)
+        error_report("%s: its session is of another version of shunt (run 'shunt stop --root %s' of that version)", root, root);
+    else
+        error_report("%s: its session cannot be read: %s (check that you may read %s/.shunt)", root, strerror(-error), root);
     return -1;
 }
 

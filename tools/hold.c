@@ -12,10 +12,21 @@
 
 #define SESSION_DIRECTORY LAYOUT_OWN "/session"
 
+static void hold_complain_user(const char *root, const struct session *session, const struct session_member *member)
+{
+    char words[512];
+    session_describe(session, member, words, sizeof words);
+    error_report("%s: %s (ask that user to run 'shunt stop --root %s', or wait for its end)", root, words, root);
+}
+
 static void hold_complain_session(const char *root, const struct session *session)
 {
     char words[512];
     const struct session_member *member = session_living(session);
+    if (session->uid != geteuid()) {
+        hold_complain_user(root, session, member);
+        return;
+    }
     session_describe(session, member, words, sizeof words);
     if (member && session_lives(member) == -EREMOTE)
         error_report(
@@ -28,9 +39,7 @@ static void hold_complain_session(const char *root, const struct session *sessio
 
 static void hold_complain_broken(const char *root)
 {
-    error_report("%s: the last " SESSION_DIRECTORY
-                 "/epoch.* is not of this version of shunt (stop the daemons of the root, then remove these files)",
-                 root);
+    error_report("%s: its session is of another version of shunt (run 'shunt stop --root %s' of that version)", root, root);
 }
 
 bool hold_is_taken(const char *root)

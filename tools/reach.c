@@ -119,6 +119,25 @@ int reach_node(const struct roots *roots, struct daemon_options *options, const 
     return 0;
 }
 
+/* There is no daemon for it here: is there a session, and whose? */
+static void reach_complain(const char *root)
+{
+    char words[512];
+    struct session session;
+    const struct session_member *member = session_read(root, &session) == 0 ? session_living(&session) : NULL;
+    if (member != NULL)
+        session_describe(&session, member, words, sizeof words);
+    if (member != NULL && session.uid != geteuid())
+        error_report("%s: %s (ask that user to run 'shunt stop --root %s', or read with 'shunt ls %s')", root, words, root,
+                     root);
+    else if (member != NULL && session_lives(member) == -EREMOTE)
+        error_report("%s: no daemon is running for this root on this host, %s (run 'shunt start --root %s' here, too)", root,
+                     words, root);
+    else
+        error_report("%s: no daemon is running for this root (run 'shunt start --root %s')", root, root);
+    session_finish(&session);
+}
+
 bool reach_prove(void)
 {
     struct roots roots;
@@ -129,7 +148,7 @@ bool reach_prove(void)
     for (size_t i = 0; reaches && i < roots.count; i++) {
         reaches = reach_look(&reach, roots.paths[i], node != NULL ? node : "") == 0 && reach.has_wanted;
         if (!reaches)
-            error_report("%s: no daemon is running for this root (run 'shunt start --root %s')", reach.root, reach.root);
+            reach_complain(reach.root);
     }
     roots_finish(&roots);
     return reaches;

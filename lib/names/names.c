@@ -237,7 +237,8 @@ static struct names_failure names_explain(int code)
                                       " (start the container with the host's, or run 'shunt start --root ", true,
                                       "' inside the container)"};
     case -ESRCH:
-        return (struct names_failure){"the place of files and processes cannot be told", " (mount /proc)", false, ""};
+        return (struct names_failure){"/proc is not mounted, so it cannot be told where files and processes are", " (mount it)",
+                                      false, ""};
     case -EREMOTE:
         return (struct names_failure){"the root is hidden in this mount namespace",
                                       " (bind all of it, here or at another path)", false, ""};
@@ -269,16 +270,22 @@ static struct iovec names_words(const char *text)
     return (struct iovec){(void *)text, strlen(text)};
 }
 
-/* Is there a session of another user's? A program that became somebody else looks for that one's daemon. */
-static bool names_is_of_another(const struct names_root *root, char *user, size_t size)
+/* No daemon is there for this process, but a session may be. Another user's: a program that became somebody else looks for that
+ * one's daemon. The same user's: on other hosts, or under another name or run directory. */
+static struct names_failure names_explain_session(const struct names_root *root, int code, char *user, size_t size)
 {
     struct text t;
     uid_t uid;
-    if (session_user(root->path, &uid) != 0 || uid == (uid_t)SYS0(SYS_geteuid))
-        return false;
+    if (session_user(root->path, &uid) != 0 || (uid == (uid_t)SYS0(SYS_geteuid) && code != -ENOENT))
+        return names_explain(code);
+    if (uid == (uid_t)SYS0(SYS_geteuid))
+        return (struct names_failure){"no daemon is running for this root on this host, while a session of yours serves it "
+                                      "elsewhere",
+                                      " (give this host to shunt-launch, or run 'shunt start --root ", true, "' on it)"};
     text_init(&t, user, size);
     text_number(&t, uid, 10);
-    return true;
+    return (struct names_failure){"served for another user, number ", " (run the program as that user, or read with 'shunt ls ",
+                                  true, "')"};
 }
 
 /* Fail closed, and say why once: in one write, from where the words are, since the stack may be a signal's.
@@ -288,9 +295,8 @@ static int names_fail(struct names_root *root, int code)
     const bool is_elsewhere = code == -ENOENT && root->namespace != 0 && origin_is_other_namespace(root->namespace);
     struct names_failure failure = names_explain(is_elsewhere ? -EADDRNOTAVAIL : code);
     char user[16] = "";
-    if (!is_elsewhere && (code == -ENOENT || code == -EACCES || code == -EPERM) && names_is_of_another(root, user, sizeof user))
-        failure = (struct names_failure){"served for another user, number ",
-                                         " (run the program as that user, or read with 'shunt ls ", true, "')"};
+    if (!is_elsewhere && (code == -ENOENT || code == -EACCES || code == -EPERM))
+        failure = names_explain_session(root, code, user, sizeof user);
     const struct iovec line[] = {names_words("shunt: "),
                                  names_words(root->path),
                                  names_words(": "),

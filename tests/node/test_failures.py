@@ -246,7 +246,7 @@ def test_a_start_on_a_full_file_system(shunt, root, run_base, mounts):
 def test_a_run_directory_that_is_too_small(shunt, root, area, mounts):
     tmpfs(mounts, area / "small", "1m")
     session = Session(shunt, root, area / "small", prefix=mounts.prefix)
-    one_sentence(session.start(), "No space left", area / "small")
+    one_sentence(session.start(), "the run directory is full (make room there, 'shunt cleanup' removes", area / "small")
     assert redirected_files(root) == [] and session_of(root) == {}
 
 
@@ -338,7 +338,7 @@ if IS_SUPERUSER:
         words = ("held by a session of root on host", socket.gethostname(), "since 20")
         one_sentence(theirs.start(), *words)
         one_sentence(theirs.tool("run", "--root", theirs.root, "--", "touch", theirs.root / "out" / "x"), *words)
-        one_sentence(theirs.exec("touch", theirs.root / "out" / "x"), "(run 'shunt ")
+        one_sentence(theirs.exec("touch", theirs.root / "out" / "x"), "or read with 'shunt ls ")
         assert theirs.tool("stop", "--root", theirs.root).status == 1 and is_running(mine.daemon())
         # Reading is for everyone.
         assert theirs.tool("ls", theirs.root / "out").check() == "file\n"

@@ -7,8 +7,9 @@ import pathlib
 import tempfile
 
 import pytest
-from conftest import IS_SUPERUSER, redirected_files
+from conftest import IS_SUPERUSER, redirected_files, run
 from daemons import is_running, wait_until
+from union_on_disk import Union
 
 
 class Session:
@@ -107,6 +108,73 @@ def test_another_user_is_told_whose_session_it_is(shunt, run_base):
         result = session("exec", "--", *become, "touch", session.root / "file")
         session("stop").check()
     assert result.status == 1 and "served for another user, number 0" in result.err and "no daemon" not in result.err, result
+
+
+def test_start_on_the_root_of_another_user(shunt, run_base):
+    """Whoever can neither stop that session nor use it is told what there is to do."""
+    if not IS_SUPERUSER:
+        pytest.skip("becomes another user")
+    with tempfile.TemporaryDirectory() as area:
+        os.chmod(area, 0o755)
+        run_base.chmod(0o1777)
+        session = Session(shunt, pathlib.Path(area) / "root", run_base)
+        session.root.mkdir()
+        session.root.chmod(0o1777)
+        session.start("n1")
+        become = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
+        for words in (["start", "--root"], ["run", "--root", session.root, "--", "true", ""], ["export"], ["stop", "--root"]):
+            command = [*become, shunt.path, *words[:-1 if words[-1] == "" else None], *([] if words[-1] == "" else [session.root])]
+            result = run(command, SHUNT_RUN_DIR=run_base)
+            assert result.status != 0 and "ask that user to run 'shunt stop" in result.err, result
+            assert len(result.err.splitlines()) == 1, result
+        session("stop").check()
+
+
+def test_a_host_that_is_not_in_the_session(session, area):
+    """shunt-launch left it out; or its daemon goes by another name, or has another SHUNT_RUN_DIR."""
+    session.start("n1")
+    result = session("exec", "--", "sh", "-c", f"SHUNT_NODE=n2 exec touch {session.root}/file")
+    assert result.status == 1, result
+    assert ": no daemon is running for this root on this host, while a session of yours serves it elsewhere (give" in result.err
+    Union(area / "held").hold(pid=4194000, host="elsewhere")
+    result = session.shunt("exec", "--root", area / "held", "--", "true", SHUNT_NODE="n1")
+    assert result.status == 125 and "no daemon is running for this root on this host, held by a session of " in result.err, result
+    assert "on host elsewhere" in result.err and "(run 'shunt start --root" in result.err
+
+
+def test_a_session_of_another_version(session):
+    session.start("n1")
+    session("stop").check()
+    epochs = session.root / ".shunt" / "session"
+    (epochs / "epoch.99").write_text("shunt-session 99\n")
+    for words in (["start"], ["stop"], ["export", session.root]):
+        result = session(*words)
+        assert result.status == 1 and "its session is of another version of shunt (run 'shunt stop --root" in result.err, result
+    (epochs / "epoch.99").unlink()
+
+
+def test_a_session_that_no_other_host_can_join(session):
+    session.start("n1")
+    result = session("start", "--node", "n2", SHUNT_FABRIC="tcp:lo", timeout=60)
+    assert result.status == 1 and "by a session that no other host can join (wait for the end" in result.err, result
+    assert "SHUNT_FABRIC=tcp" in result.err and "shunt stop --root" in result.err
+
+
+# Words that are mistyped
+
+
+@pytest.mark.parametrize("typed, meant", [(["strat"], "start"), (["stauts"], "status"), (["exprot", "."], "export"),
+                                          (["ls", "--jsno"], "--json"), (["start", "--rot", "."], "--root"),
+                                          (["find", "-nmae", "x"], "-name"), (["help", "fcsk"], "fsck")])
+def test_a_word_that_is_mistyped(shunt, typed, meant):
+    result = shunt(*typed)
+    assert result.status == 2 and f"did you mean '{meant}'?" in result.err and len(result.err.splitlines()) == 1, result
+
+
+@pytest.mark.parametrize("typed", [["frobnicate"], ["prvoe"], ["ls", "--frobnicate"], ["ls", "-%"], ["x"]])
+def test_a_word_that_is_like_none(shunt, typed):
+    result = shunt(*typed)
+    assert result.status == 2 and "did you mean" not in result.err, result
 
 
 # After the end

@@ -538,7 +538,7 @@ Test(hold, whom_the_dead_and_the_distant_stop)
     place_file("r/.shunt/session/epoch.99", "shunt-session 99\n");
     cr_assert(is_taken());
     cr_assert_eq(tools_roots_take(&hold, root), -1);
-    cr_assert(strstr(heard_error.words, "is not of this version"), "%s", heard_error.words);
+    cr_assert(strstr(heard_error.words, "is of another version"), "%s", heard_error.words);
 }
 
 /* Stopping a daemon: any process does in its place. */

@@ -64,7 +64,11 @@ static void main_print_overview(void)
 
 static int main_complain_command(const char *name)
 {
-    error_report("unknown subcommand '%s' (see 'shunt --help')", name);
+    const char *nearest = command_nearest(commands, name);
+    if (nearest)
+        error_report("unknown subcommand '%s' (did you mean '%s'? see 'shunt --help')", name, nearest);
+    else
+        error_report("unknown subcommand '%s' (see 'shunt --help')", name);
     return STATUS_USAGE;
 }
 

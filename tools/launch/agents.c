@@ -83,7 +83,10 @@ static void agents_take_failure(struct agents *agents, const struct agents_membe
 {
     const char *node = member->count == 1 ? agents->nodes->names[member->first] : name;
     agents->failed = agents->told = true;
-    error_report("node %s: no daemon, so nothing is run (its message is above)", node);
+    error_report("node %s: no daemon could be started there, so the job is not run (see the message above, and run 'shunt "
+                 "doctor' on that "
+                 "node)",
+                 node);
 }
 
 static void agents_take_word(struct agents *agents, struct agents_member *member, const char *name, const char *word)
@@ -138,8 +141,10 @@ static void agents_complain_lost(struct agents *agents, const struct agents_memb
 {
     for (size_t i = member->first; i < member->first + member->count; i++)
         if (!agents->serves[i])
-            error_report("node %s: not reached, '%s' ended before a daemon served there", agents->nodes->names[i],
-                         member->words.at[0]);
+            error_report(
+                "node %s: not reached, '%s' ended before a daemon served there, so the job is not run (check that '%s' "
+                "can run a command on that node)",
+                agents->nodes->names[i], member->words.at[0], member->words.at[0]);
     if (member->served == member->count)
         error_report("node %s%s: '%s' has ended, so its daemon may have ended, too (run 'shunt status')",
                      agents->nodes->names[member->first], member->count > 1 ? " and others" : "", member->words.at[0]);
@@ -200,7 +205,8 @@ static void agents_complain_late(const struct agents *agents)
 {
     for (size_t i = 0; i < agents->nodes->count; i++)
         if (!agents->serves[i])
-            error_report("node %s: no daemon after %d s, so nothing is run", agents->nodes->names[i], START_PATIENCE);
+            error_report("node %s: no daemon after %d s, so the job is not run (run 'shunt doctor' on that node)",
+                         agents->nodes->names[i], START_PATIENCE);
 }
 
 int agents_start(struct agents *agents, struct signal_wait *watch)

@@ -62,8 +62,10 @@ static bool proof_is_served(const char *root)
     snprintf(path, sizeof path, "%s/.shunt", root);
     if (lstat(path, &stat) < 0 && errno == ENOENT)
         return true;
-    error_report("%s: %s on %s cannot use it, the daemon of node %s does not answer (run 'shunt status --root %s' there)", root,
-                 proof_rank_words(), nodes_here(), getenv("SHUNT_NODE"), root);
+    error_report("%s: %s on %s cannot use it, the daemon of node %s does not answer (run 'shunt status --root %s' there; name "
+                 "all nodes of "
+                 "the job with --hosts)",
+                 root, proof_rank_words(), nodes_here(), getenv("SHUNT_NODE"), root);
     return false;
 }
 
