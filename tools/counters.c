@@ -126,6 +126,17 @@ void counters_json(const struct counters *counters, struct json *json, const cha
     json_close(json, '}');
 }
 
+bool counters_value(const struct counters *counters, const char *key, uint64_t *value)
+{
+    struct line line;
+    for (counters_begin(&line, counters); counters_next(&line);)
+        if (strcmp(line.key, key) == 0 && line.rest[0] >= '0' && line.rest[0] <= '9') {
+            *value = strtoull(line.rest, NULL, 10);
+            return true;
+        }
+    return false;
+}
+
 static void counters_json_catalogue(struct line *line, struct json *json)
 {
     const char *path = counters_path_of(line);

@@ -16,6 +16,8 @@ struct counters {
  * added up; -ETIMEDOUT: not all have answered. */
 int counters_ask(struct counters *, const char *run_dir, bool all);
 void counters_print(const struct counters *);
+/* One of them. False: the daemon has none of that name. */
+bool counters_value(const struct counters *, const char *key, uint64_t *);
 /* KEY: {...} */
 void counters_json(const struct counters *, struct json *, const char *key);
 /* "silent": [NODE ...], "pinned": [{"path", "reason"} ...] */

@@ -8,9 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* How long the UTF-8 character is that begins here (RFC 3629: shortest form, no surrogates, up to U+10FFFF);
- * 0: none. */
-static size_t json_utf8_length(const unsigned char *at)
+size_t json_utf8_length(const unsigned char *at)
 {
     static const struct {
         unsigned char from, to, second_from, second_to, length;

@@ -6,6 +6,7 @@
  * caller opens and closes. Keys are NULL inside an array. */
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct json {
@@ -16,6 +17,8 @@ struct json {
 
 void json_open(struct json *, const char *key, char bracket);
 void json_close(struct json *, char bracket);
+/* How long the UTF-8 character is that begins here (RFC 3629: shortest form, no surrogates, up to U+10FFFF); 0: none. */
+size_t json_utf8_length(const unsigned char *);
 /* Bytes that are no UTF-8 are written as \u0080 to \u00ff, each by its own value. NULL: null. */
 void json_text(struct json *, const char *key, const char *value);
 void json_number(struct json *, const char *key, int64_t value);

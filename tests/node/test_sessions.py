@@ -117,6 +117,54 @@ def test_status_with_a_root_in_the_environment_is_of_that_root(host, area):
     assert only["root"] == str(area / "one") and "members" in only
 
 
+# metrics
+
+
+def families(text):
+    """{name: {labels: value}}, by a parser that refuses what is no OpenMetrics text."""
+    parser = pytest.importorskip("prometheus_client.openmetrics.parser")
+    return {family.name: family for family in parser.text_string_to_metric_families(text)}
+
+
+def samples(found, name):
+    return {sample.labels["root"]: sample.value for sample in found[name].samples}
+
+
+def test_metrics_of_a_host_without_sessions(host):
+    text = host("status", "--metrics").check()
+    assert text.endswith("# EOF\n") and not any(family.samples for family in families(text).values())
+
+
+def test_metrics_of_a_host(host, area):
+    """All counters are there, with their values."""
+    odd = area / 'odd "name" \\ of\ta\nroot é'
+    host.start(area / "one", SLURM_JOB_ID="1234")
+    host.start(odd)
+    host("exec", "--root", odd, "--", "touch", odd / "file").check()
+    host.kill(host.start(area / "killed"))
+    found = families(host("status", "--metrics", SHUNT_ROOT=odd).check())
+    assert samples(found, "shunt_redirected") == {str(area / "one"): 0, str(odd): 1}
+    jobs = {sample.labels["root"]: (sample.labels["scheduler"], sample.labels["job"]) for sample in found["shunt_session"].samples}
+    assert jobs == {str(area / "one"): ("slurm", "1234"), str(odd): ("", ""), str(area / "killed"): ("", "")}
+    states = {sample.labels["root"]: sample.labels["shunt_session_state"]
+              for sample in found["shunt_session_state"].samples if sample.value == 1}
+    assert states == {str(area / "one"): "serving", str(odd): "serving", str(area / "killed"): "ended"}
+    for one in host.sessions("-v"):
+        assert abs(samples(found, "shunt_session_start_time_seconds")[one["root"]] - one["since_ns"] / 1e9) < 1e-3
+        for key, value in one.get("counters", {}).items():
+            name = next(name for name in (f"shunt_{key}", f"shunt_{key}_bytes") if name in found)
+            measured = samples(found, name)[one["root"]]
+            assert measured <= value if found[name].type == "counter" else measured >= 0, key
+    page = manual.page_of("status").read_text()
+    assert all(name in page for name in found if name.startswith("shunt_session_"))
+
+
+def test_metrics_are_of_the_host(host, area):
+    assert host("status", "--metrics", "--all").status == 2
+    area.joinpath("one").mkdir()
+    assert host("status", "--metrics", "--root", area / "one").status == 2
+
+
 # cleanup
 
 

@@ -23,12 +23,13 @@ const struct choice command_status_choices[] = {
     {'n', "node", "NAME", "of the daemon that goes by that name (default: one of this host)"},
     {'a', "all", NULL, "also what all daemons of the session have counted together"},
     {'v', "verbose", NULL, "without a root: each daemon's counters, too"},
+    {COMMAND_LONG + 2, "metrics", NULL, "the counters of this host's sessions as OpenMetrics text"},
     {COMMAND_LONG + 1, "json", NULL, "an array of objects, one for each root or session"},
     {0},
 };
 
 struct asking {
-    bool all, json, verbose;
+    bool all, json, verbose, metrics;
     const char *node; /* NULL: any of this host */
 };
 
@@ -265,6 +266,8 @@ static bool command_status_is_of_host(const struct roots *roots, const struct as
 
 static int command_status_print(struct roots *roots, const struct asking *asking)
 {
+    if (asking->metrics)
+        return status_here(STATUS_HERE_METRICS, true);
     if (command_status_is_of_host(roots, asking))
         return status_here(asking->json ? STATUS_HERE_JSON : STATUS_HERE_TABLE, asking->verbose);
     return roots_default(roots) < 0 ? STATUS_USAGE : command_status_print_all(roots, asking);
@@ -285,11 +288,15 @@ int command_status_of(const struct command *command, int argc, char **argv)
             asking.all = true;
         else if (end == 'v')
             asking.verbose = true;
+        else if (end == COMMAND_LONG + 2)
+            asking.metrics = true;
         else
             asking.json = true;
     int status = wrong ? STATUS_USAGE : command_status(end);
     if (!wrong && end == COMMAND_END && optind < argc)
         status = error_usage(command, "unexpected argument '%s', roots are given with --root", argv[optind]);
+    else if (!wrong && end == COMMAND_END && asking.metrics && (roots.count > 0 || asking.node || asking.all || asking.json))
+        status = error_usage(command, "--metrics is of all sessions of this host: no other option goes with it");
     else if (!wrong && end == COMMAND_END)
         status = command_status_print(&roots, &asking);
     roots_finish(&roots);

@@ -22,7 +22,7 @@ static const struct command commands[] = {
      COMMAND_COMMAND, command_exec},
     {"stop", "[--root DIR]... [--node NAME | --all]", "Stop the daemon; returns when it has ended.", command_stop_choices, 0,
      command_stop},
-    {"status", "[--root DIR]... [--node NAME] [--all] [--verbose] [--json]",
+    {"status", "[--root DIR]... [--node NAME] [--all] [--verbose] [--metrics] [--json]",
      "Say who serves a root; fails if nobody does. Without a root: all sessions of this host.", command_status_choices, 0,
      command_status_of},
     {"cleanup", "[--user USER] [--job ID] [--all]", "Remove what jobs that have ended left on this host, for an epilog.",

@@ -10,6 +10,7 @@
 #include "command.h"
 #include "describe.h"
 #include "json.h"
+#include "metrics.h"
 #include "sessions.h"
 
 /* The columns but for the last one, the root, which is as long as it is. */
@@ -139,6 +140,7 @@ int status_here(enum status_here_form form, bool counts)
     struct sessions sessions;
     struct json json = {0};
     int code = sessions_look(&sessions, (uid_t)-1);
+    counts |= form == STATUS_HERE_METRICS;
     for (size_t i = 0; i < sessions.count && counts; i++)
         sessions_count(sessions.at[i]);
     if (code == 0 && form == STATUS_HERE_TABLE)
@@ -149,6 +151,8 @@ int status_here(enum status_here_form form, bool counts)
             status_here_print_json(sessions.at[i], &json, counts);
         json_close(&json, ']');
     }
+    if (code == 0 && form == STATUS_HERE_METRICS)
+        metrics_print(&sessions);
     sessions_finish(&sessions);
     return code < 0 ? STATUS_FAILED : STATUS_OK;
 }
