@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -181,18 +182,19 @@ static enum session_state sessions_read_state(struct session_here *here, const s
 
 static void sessions_read_channel(struct session_here *here, int directory)
 {
-    struct channel *head = calloc(1, sizeof *head);
+    struct channel *head = mmap(NULL, sizeof *head, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); /* aligned */
     int fd = openat(directory, "channel", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     here->state = SESSIONS_ENDED; /* or it is about to begin, and has a daemon that nobody can find yet */
     here->daemon = here->supervisor = 0;
     here->daemon_bytes = 0;
-    if (fd >= 0 && head != NULL && pread(fd, head, SESSIONS_HEAD, 0) == (ssize_t)SESSIONS_HEAD)
+    if (fd >= 0 && head != MAP_FAILED && pread(fd, head, SESSIONS_HEAD, 0) == (ssize_t)SESSIONS_HEAD)
         here->state = sessions_read_state(here, head);
     if (here->state == SESSIONS_SERVES)
         sessions_read_clients(here, fd, head);
     if (fd >= 0)
         close(fd);
-    free(head);
+    if (head != MAP_FAILED)
+        munmap(head, sizeof *head);
 }
 
 static void sessions_read_files(struct session_here *here, int directory)
