@@ -804,8 +804,11 @@ static int start_open_rooms(struct shuntd *shuntd)
         code = grant_create(&shuntd->grants);
     if (code == 0)
         code = listen_create(&shuntd->listen, shuntd->run_dir, shuntd->session.id, shuntd->root.id, shuntd->supervisor);
-    const struct home_uses uses = {
-        .index = shuntd->index, .listen = shuntd->listen, .now = &shuntd->now, .blocked = &shuntd->counts.blocked};
+    const struct home_uses uses = {.index = shuntd->index,
+                                   .listen = shuntd->listen,
+                                   .now = &shuntd->now,
+                                   .blocked = &shuntd->counts.blocked,
+                                   .waited = &shuntd->counts.waited};
     if (code == 0)
         code = home_create(&shuntd->home, &uses);
     if (code == 0)

@@ -559,6 +559,10 @@ static void export_tell(struct export *export, bool complete)
 {
     bool dry = export->options->dry_run;
     progress_finish(&export->progress);
+    if (export->options->sum) {
+        export->options->sum->files += export->files;
+        export->options->sum->directories += export->directories;
+    }
     if (export->options->json) {
         export_tell_json(export, complete);
         return;

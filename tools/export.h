@@ -10,16 +10,23 @@
  * rename is replaced, unless it is `careful`. Stopped at any point, it leaves a root that it can be run on again. */
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "command.h"
 
+/* What was exported, added up over several roots. */
+struct export_sum {
+    size_t files, directories;
+};
+
 struct export_options {
-    bool dry_run;  /* only say what would be done */
-    bool copy;     /* copy what no rename gets into its place (copy.h) */
-    bool careful;  /* link and remove where the file system has no rename that replaces nothing */
-    bool json;     /* the result as an object */
-    bool progress; /* show it even if standard error is no terminal */
-    bool quiet;    /* say nothing of success */
+    bool dry_run;           /* only say what would be done */
+    bool copy;              /* copy what no rename gets into its place (copy.h) */
+    bool careful;           /* link and remove where the file system has no rename that replaces nothing */
+    bool json;              /* the result as an object */
+    bool progress;          /* show it even if standard error is no terminal */
+    bool quiet;             /* say nothing of success */
+    struct export_sum *sum; /* gets what was exported added, or NULL */
 };
 
 /* The exit status: STATUS_OK, STATUS_FAILED after a complaint, or 128 and the signal that interrupted it. */

@@ -63,9 +63,9 @@ static int leave_submit(const char *root)
     return STATUS_FAILED;
 }
 
-int leave_root(const char *root, enum leave leave)
+int leave_root(const char *root, enum leave leave, struct export_sum *sum)
 {
-    const struct export_options options = {.quiet = true};
+    const struct export_options options = {.quiet = true, .sum = sum};
     if (leave == LEAVE_NOW)
         return export_root(root, &options);
     if (leave == LEAVE_LATER)

@@ -5,6 +5,7 @@
 /* What becomes of the roots of `shunt run` and shunt-launch once their daemons have stopped: --export. */
 
 struct command;
+struct export_sum;
 
 enum leave {
     LEAVE_NOW,
@@ -15,5 +16,6 @@ enum leave {
 
 /* now, later, later,submit or never. 0, or -1 after a complaint. */
 int leave_take(const struct command *, const char *word, enum leave *);
-/* Once for each root. The exit status of a command that did nothing else; it complains. */
-int leave_root(const char *root, enum leave);
+/* Once for each root; the sum gets what was exported now added, or is NULL. The exit status of a command that did nothing else;
+ * it complains. */
+int leave_root(const char *root, enum leave, struct export_sum *);

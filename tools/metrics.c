@@ -14,45 +14,48 @@ enum metrics_type { METRICS_COUNTER, METRICS_GAUGE };
 static const struct {
     const char *key, *name, *unit, *help;
     enum metrics_type type;
+    bool is_ms; /* the daemon says milliseconds */
 } counted[] = {
-    {"requests", "requests", NULL, "Messages of processes", METRICS_COUNTER},
-    {"batches", "batches", NULL, "Times that messages were served together", METRICS_COUNTER},
-    {"malformed", "malformed", NULL, "Messages that were dropped", METRICS_COUNTER},
-    {"creates", "creates", NULL, "Names reserved to be created", METRICS_COUNTER},
-    {"redirected", "redirected", NULL, "Files created in the branch of the node", METRICS_COUNTER},
-    {"prefetched", "prefetched", NULL, "Creates and unlinks that were reserved before they were asked for", METRICS_COUNTER},
-    {"unlinks", "unlinks", NULL, "Names reserved to be removed", METRICS_COUNTER},
-    {"renames", "renames", NULL, "Renames", METRICS_COUNTER},
-    {"loads", "loads", NULL, "Directories read from the file system", METRICS_COUNTER},
-    {"mirrors_own", "mirrors_own", NULL, "Mirrors looked for in the branch of the node", METRICS_COUNTER},
+    {"requests", "requests", NULL, "Messages of processes", METRICS_COUNTER, false},
+    {"batches", "batches", NULL, "Times that messages were served together", METRICS_COUNTER, false},
+    {"malformed", "malformed", NULL, "Messages that were dropped", METRICS_COUNTER, false},
+    {"creates", "creates", NULL, "Names reserved to be created", METRICS_COUNTER, false},
+    {"redirected", "redirected", NULL, "Files created in the branch of the node", METRICS_COUNTER, false},
+    {"prefetched", "prefetched", NULL, "Creates and unlinks that were reserved before they were asked for", METRICS_COUNTER,
+     false},
+    {"unlinks", "unlinks", NULL, "Names reserved to be removed", METRICS_COUNTER, false},
+    {"renames", "renames", NULL, "Renames", METRICS_COUNTER, false},
+    {"loads", "loads", NULL, "Directories read from the file system", METRICS_COUNTER, false},
+    {"mirrors_own", "mirrors_own", NULL, "Mirrors looked for in the branch of the node", METRICS_COUNTER, false},
     {"mirrors_absent", "mirrors_absent", NULL, "Mirrors looked for in branches of nodes that are not in the session",
-     METRICS_COUNTER},
-    {"mirrors_others", "mirrors_others", NULL, "Mirrors looked for in branches of other members", METRICS_COUNTER},
-    {"blocked", "blocked", NULL, "Requests that waited for others", METRICS_COUNTER},
-    {"client_exits", "client_exits", NULL, "Processes that ended", METRICS_COUNTER},
-    {"directories", "directories", NULL, "Directories that are known", METRICS_GAUGE},
-    {"in_flight", "in_flight", NULL, "Operations under way", METRICS_GAUGE},
-    {"index_bytes", "index_bytes", "bytes", "Memory that the names of directories in use take", METRICS_GAUGE},
-    {"index_keys", "index_keys", NULL, "Names in the index", METRICS_GAUGE},
-    {"index_file_bytes", "index_file_bytes", "bytes", "Size of the file of the index", METRICS_GAUGE},
-    {"index_limit", "index_limit_bytes", "bytes", "Limit of the index", METRICS_GAUGE},
-    {"evictions", "evictions", NULL, "Directories forgotten because of the limit", METRICS_COUNTER},
-    {"evictions_returned", "evictions_returned", NULL, "Forgotten directories that were loaded again", METRICS_COUNTER},
-    {"index_oversized", "index_oversized", NULL, "Loads of directories that alone are above the limit", METRICS_COUNTER},
-    {"index_spilled", "index_spilled", NULL, "Directories whose names are looked up in a file", METRICS_GAUGE},
-    {"index_spilled_bytes", "index_spilled_bytes", "bytes", "Size of these files", METRICS_GAUGE},
-    {"remote_requests", "remote_requests", NULL, "Requests of other nodes", METRICS_COUNTER},
-    {"max_hops", "max_hops", NULL, "Messages, one after the other, of the longest collective", METRICS_GAUGE},
-    {"frames_sent", "frames_sent", NULL, "Frames sent to other daemons", METRICS_COUNTER},
-    {"frames_received", "frames_received", NULL, "Frames received from other daemons", METRICS_COUNTER},
-    {"frames_resent", "frames_resent", NULL, "Frames sent again", METRICS_COUNTER},
-    {"frames_dropped", "frames_dropped", NULL, "Frames dropped", METRICS_COUNTER},
-    {"catalogue_directories", "catalogue_directories", NULL, "Directories in the catalogue", METRICS_GAUGE},
-    {"catalogue_names", "catalogue_names", NULL, "Names in the catalogue", METRICS_GAUGE},
-    {"catalogue_bytes", "catalogue_bytes", "bytes", "Size of the catalogue", METRICS_GAUGE},
-    {"catalogue_taken", "catalogue_taken", NULL, "Directories loaded from a catalogue", METRICS_COUNTER},
+     METRICS_COUNTER, false},
+    {"mirrors_others", "mirrors_others", NULL, "Mirrors looked for in branches of other members", METRICS_COUNTER, false},
+    {"blocked", "blocked", NULL, "Requests that waited for others", METRICS_COUNTER, false},
+    {"waited_ms", "waited_seconds", "seconds", "Time for which requests waited for others", METRICS_COUNTER, true},
+    {"client_exits", "client_exits", NULL, "Processes that ended", METRICS_COUNTER, false},
+    {"directories", "directories", NULL, "Directories that are known", METRICS_GAUGE, false},
+    {"in_flight", "in_flight", NULL, "Operations under way", METRICS_GAUGE, false},
+    {"index_bytes", "index_bytes", "bytes", "Memory that the names of directories in use take", METRICS_GAUGE, false},
+    {"index_keys", "index_keys", NULL, "Names in the index", METRICS_GAUGE, false},
+    {"index_file_bytes", "index_file_bytes", "bytes", "Size of the file of the index", METRICS_GAUGE, false},
+    {"index_limit", "index_limit_bytes", "bytes", "Limit of the index", METRICS_GAUGE, false},
+    {"evictions", "evictions", NULL, "Directories forgotten because of the limit", METRICS_COUNTER, false},
+    {"evictions_returned", "evictions_returned", NULL, "Forgotten directories that were loaded again", METRICS_COUNTER, false},
+    {"index_oversized", "index_oversized", NULL, "Loads of directories that alone are above the limit", METRICS_COUNTER, false},
+    {"index_spilled", "index_spilled", NULL, "Directories whose names are looked up in a file", METRICS_GAUGE, false},
+    {"index_spilled_bytes", "index_spilled_bytes", "bytes", "Size of these files", METRICS_GAUGE, false},
+    {"remote_requests", "remote_requests", NULL, "Requests of other nodes", METRICS_COUNTER, false},
+    {"max_hops", "max_hops", NULL, "Messages, one after the other, of the longest collective", METRICS_GAUGE, false},
+    {"frames_sent", "frames_sent", NULL, "Frames sent to other daemons", METRICS_COUNTER, false},
+    {"frames_received", "frames_received", NULL, "Frames received from other daemons", METRICS_COUNTER, false},
+    {"frames_resent", "frames_resent", NULL, "Frames sent again", METRICS_COUNTER, false},
+    {"frames_dropped", "frames_dropped", NULL, "Frames dropped", METRICS_COUNTER, false},
+    {"catalogue_directories", "catalogue_directories", NULL, "Directories in the catalogue", METRICS_GAUGE, false},
+    {"catalogue_names", "catalogue_names", NULL, "Names in the catalogue", METRICS_GAUGE, false},
+    {"catalogue_bytes", "catalogue_bytes", "bytes", "Size of the catalogue", METRICS_GAUGE, false},
+    {"catalogue_taken", "catalogue_taken", NULL, "Directories loaded from a catalogue", METRICS_COUNTER, false},
     {"catalogue_behind_seconds", "catalogue_behind_seconds", "seconds", "For how long the catalogue has lacked something",
-     METRICS_GAUGE},
+     METRICS_GAUGE, false},
 };
 
 /* In quotes; what is no UTF-8, which the format demands, as '?'. */
@@ -85,6 +88,12 @@ static void metrics_begin_sample(const struct session_here *here, const char *na
     metrics_print_label("root", here->is_described ? here->about.root : "");
 }
 
+static void metrics_print_seconds(const struct session_here *here, const char *name, const char *suffix, uint64_t ms)
+{
+    metrics_begin_sample(here, name, suffix);
+    printf("} %llu.%03u\n", (unsigned long long)(ms / 1000), (unsigned)(ms % 1000));
+}
+
 static void metrics_print_sample(const struct session_here *here, const char *name, const char *suffix, uint64_t value)
 {
     metrics_begin_sample(here, name, suffix);
@@ -107,8 +116,10 @@ static void metrics_print_counted(const struct sessions *sessions)
         metrics_begin_family(counted[i].name, is_counter ? "counter" : "gauge", counted[i].unit, counted[i].help);
         for (size_t which = 0; which < sessions->count; which++) {
             const struct session_here *here = sessions->at[which];
-            if (here->counters_error == 0 && counters_value(&here->counters, counted[i].key, &value))
-                metrics_print_sample(here, counted[i].name, is_counter ? "_total" : "", value);
+            if (here->counters_error != 0 || !counters_value(&here->counters, counted[i].key, &value))
+                continue;
+            (counted[i].is_ms ? metrics_print_seconds : metrics_print_sample)(here, counted[i].name, is_counter ? "_total" : "",
+                                                                              value);
         }
     }
 }

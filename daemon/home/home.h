@@ -29,6 +29,7 @@ struct blocked_request {
     uint32_t qp;
     uint64_t client;
     uint32_t size;
+    uint64_t since; /* monotonic: it waits for others since then; 0: it does not */
     uint8_t bytes[];
 };
 
@@ -341,6 +342,7 @@ struct home_uses {
     struct listen *listen;
     const uint64_t *now; /* monotonic, when the batch began */
     uint64_t *blocked;   /* counts requests and questions that had to wait */
+    uint64_t *waited;    /* ns for which requests did */
 };
 int home_create(struct home **, const struct home_uses *);
 void home_destroy(struct home *);

@@ -222,6 +222,7 @@ struct blocked_request *home_copy_request(const struct listen_request *request)
     blocked->qp = request->qp;
     blocked->client = request->client;
     blocked->size = request->size;
+    blocked->since = 0;
     memcpy(blocked->bytes, request->bytes, request->size);
     return blocked;
 }
@@ -241,6 +242,7 @@ int home_block(struct home *home, struct link *waiting, const struct listen_requ
     if (blocked == NULL)
         return -ENOMEM;
     list_append(waiting, &blocked->link);
+    blocked->since = *home->uses.now;
     ++*home->uses.blocked;
     home->blocked++;
     return 0;
@@ -295,6 +297,9 @@ void home_retry(struct home *home, struct blocked_request *blocked)
 struct blocked_request *home_next_retry(struct home *home)
 {
     struct link *link = list_take(&home->ready_requests);
+    struct blocked_request *blocked = link != NULL ? LINK_OF(link, struct blocked_request, link) : NULL;
     home->blocked -= link != NULL;
-    return link != NULL ? LINK_OF(link, struct blocked_request, link) : NULL;
+    if (blocked != NULL && blocked->since != 0)
+        *home->uses.waited += *home->uses.now - blocked->since;
+    return blocked;
 }

@@ -172,7 +172,7 @@ def test_when_it_is_exported(shunt, launch, root, leaving, when):
     result.check()
     if "now" in when:
         assert_plain(root)
-        assert result.err == ""
+        assert all(line.startswith("shunt-launch: 2 operations, 2 files redirected") for line in result.err.splitlines()), result.err
         return
     assert len(redirected_files(root)) == 2
     assert_no_session(shunt, root)
@@ -599,3 +599,37 @@ def test_ranks_of_several_pretended_nodes_see_one_directory(launch, shunt, root,
     assert_no_session(shunt, root)
     shunt("export", root).check()
     assert_plain(root)
+
+
+# What it says at the end
+
+
+@pytest.mark.parametrize("nodes", [[], ["--fake-nodes", 2]])
+def test_the_last_line_says_what_was_done(launch, root, nodes):
+    script = "mkdir $0/d; for i in 1 2 3 4; do echo $i >$0/d/$i; done; mv $0/d/1 $0/d/one; rm $0/d/2"
+    settings = {"SHUNT_FABRIC": "tcp"} if nodes else {}
+    result = launch(root, "--placement", "branch", *nodes, "sh", "-c", script, root, **settings)
+    result.check()
+    line = result.err.splitlines()[-1]
+    assert re.fullmatch(r"shunt-launch: 7 operations, 4 files redirected, [\d.]+ s waited for other processes, 3 files exported in "
+                        r"[\d.]+ s", line), result.err
+    assert result.out == ""
+
+
+def test_the_last_line_as_json(launch, root):
+    words = ["--placement", "branch", "--json", "sh", "-c", "echo words >$0/file; echo of the job", root]
+    result = launch(root, *words)
+    assert result.check() == "of the job\n"
+    said = json.loads(result.err.splitlines()[-1])
+    seconds = said.pop("export_seconds"), said.pop("waited_seconds")
+    assert said == {"operations": 1, "redirected": 1, "exported": True, "exported_files": 1} and min(seconds) >= 0
+    said = json.loads(launch(root, "--keep", *words).err.splitlines()[-1])
+    assert not said["exported"] and said["exported_files"] == 0
+    section = PAGE.read_text().split("\n.SH LAST LINE\n")[1].split("\n.SH ")[0]
+    assert set(said) == manual.italics(section)
+
+
+def test_the_last_line_of_a_job_that_failed(launch, root):
+    result = launch(root, "--keep", "sh", "-c", "exit 7")
+    assert result.status == 7 and re.fullmatch(r"shunt-launch: 0 operations, 0 files redirected, [\d.]+ s waited for other "
+                                               r"processes, nothing exported\n", result.err), result.err

@@ -152,7 +152,7 @@ def test_metrics_of_a_host(host, area):
     for one in host.sessions("-v"):
         assert abs(samples(found, "shunt_session_start_time_seconds")[one["root"]] - one["since_ns"] / 1e9) < 1e-3
         for key, value in one.get("counters", {}).items():
-            name = next(name for name in (f"shunt_{key}", f"shunt_{key}_bytes") if name in found)
+            name = next(name for name in (f"shunt_{key}", f"shunt_{key}_bytes", f"shunt_{key[:-3]}_seconds") if name in found)
             measured = samples(found, name)[one["root"]]
             assert measured <= value if found[name].type == "counter" else measured >= 0, key
     page = manual.page_of("status").read_text()

@@ -86,8 +86,11 @@ static inline void serving_init(void)
     cr_assert_eq(prefetch_create(&shuntd.prefetch), 0);
     cr_assert_eq(grant_create(&shuntd.grants), 0);
     cr_assert_eq(listen_create(&shuntd.listen, place_path("run"), 1, shuntd.root.id, 0), 0);
-    const struct home_uses uses = {
-        .index = shuntd.index, .listen = shuntd.listen, .now = &shuntd.now, .blocked = &shuntd.counts.blocked};
+    const struct home_uses uses = {.index = shuntd.index,
+                                   .listen = shuntd.listen,
+                                   .now = &shuntd.now,
+                                   .blocked = &shuntd.counts.blocked,
+                                   .waited = &shuntd.counts.waited};
     cr_assert_eq(home_create(&shuntd.home, &uses), 0);
     cr_assert_eq(disk_create(&shuntd.disk, &shuntd, 2, serving_ring), 0);
     cr_assert_eq(peers_create(&shuntd.peers), 0);

@@ -16,8 +16,11 @@ static void rooms_init(void)
     memset(&shuntd, 0, sizeof shuntd);
     cr_assert_eq(index_create(&shuntd.index, place, 16u << 20, &stamp), 0);
     cr_assert_eq(listen_create(&shuntd.listen, place, 1, (struct dirid){9, 9}, 0), 0);
-    const struct home_uses uses = {
-        .index = shuntd.index, .listen = shuntd.listen, .now = &shuntd.now, .blocked = &shuntd.counts.blocked};
+    const struct home_uses uses = {.index = shuntd.index,
+                                   .listen = shuntd.listen,
+                                   .now = &shuntd.now,
+                                   .blocked = &shuntd.counts.blocked,
+                                   .waited = &shuntd.counts.waited};
     cr_assert_eq(home_create(&shuntd.home, &uses), 0);
 }
 
@@ -289,14 +292,18 @@ Test(home, who_waits_is_served_in_order)
 {
     struct home_dir *dir = home_add(one, "out");
     struct operation *operation = home_begin(OPERATION_CREATE, dir, "a", 100);
+    shuntd.now = 1000;
     test_home_block(&operation->blocked, 101, 11, "a");
+    shuntd.now = 1300;
     test_home_block(&operation->blocked, 102, 12, "a");
     cr_assert_eq(next_woken(), 0, "not yet");
+    shuntd.now = 1700;
     operation_end(shuntd.home, operation);
     cr_assert_eq(next_woken(), 11);
     cr_assert_eq(next_woken(), 12);
     cr_assert_eq(next_woken(), 0);
     cr_assert_eq(shuntd.counts.blocked, 2);
+    cr_assert_eq(shuntd.counts.waited, 700 + 400);
 }
 
 Test(home, a_blocked_request_is_whole)

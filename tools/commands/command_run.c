@@ -116,7 +116,7 @@ static int command_run_leave(const struct run *run, const bool wanted[ROOTS_MAX]
 {
     int status = STATUS_OK;
     for (size_t i = 0; i < run->roots.count; i++) {
-        int answer = wanted == NULL || wanted[i] ? leave_root(run->roots.paths[i], leave) : STATUS_OK;
+        int answer = wanted == NULL || wanted[i] ? leave_root(run->roots.paths[i], leave, NULL) : STATUS_OK;
         status = answer > status ? answer : status;
     }
     return status;

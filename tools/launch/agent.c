@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <getopt.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -14,8 +15,10 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "counters.h"
 #include "daemon.h"
 #include "launch/signal_wait.h"
+#include "session/session.h"
 
 /* A batch system that ends a job tells all of its processes. The programs may still write then, so the
  * daemons go on until the launch says that these have ended, but not for longer than this. */
@@ -108,8 +111,37 @@ static void agent_keep(struct agent_process *agent)
     }
 }
 
+/* What the daemon of a root counted; nothing if it does not answer. */
+static void agent_count(const struct agent_process *agent, const char *root, struct agent_counts *counts)
+{
+    static struct counters counters;
+    static const char *const operations[] = {"creates", "unlinks", "renames"};
+    struct session session;
+    uint64_t value;
+    const struct session_member *member =
+        session_read(root, &session) == 0 ? session_find_node(&session, agent->options.node) : NULL;
+    if (member != NULL && counters_ask(&counters, member->run_dir, false) == 0) {
+        for (size_t i = 0; i < sizeof operations / sizeof *operations; i++)
+            counts->operations += counters_value(&counters, operations[i], &value) ? value : 0;
+        counts->redirected += counters_value(&counters, "redirected", &value) ? value : 0;
+        counts->waited_ms += counters_value(&counters, "waited_ms", &value) ? value : 0;
+    }
+    session_finish(&session);
+}
+
+static void agent_tell_counts(const struct agent_process *agent)
+{
+    struct agent_counts counts = {0};
+    for (size_t i = 0; i < agent->roots.count && agent->count > 0; i++)
+        agent_count(agent, agent->roots.paths[i], &counts);
+    printf(AGENT_WORD " %s " AGENT_COUNTED " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", agent->options.node, counts.operations,
+           counts.redirected, counts.waited_ms);
+    fflush(stdout);
+}
+
 static void agent_stop(struct agent_process *agent)
 {
+    agent_tell_counts(agent);
     uint64_t end = clock_monotonic() + PATIENCE * CLOCK_SECOND;
     for (size_t i = 0; i < agent->count; i++)
         kill(agent->daemons[i], SIGTERM);

@@ -9,15 +9,24 @@
  * It tells how it goes on standard output, a line each: AGENT_WORD, the node's name, and one of the words
  * below. Its own exit status is 0, since launchers kill the others when one fails. */
 
+#include <stdint.h>
+
 #include "command.h"
 
 #define AGENT "--keep-node"
 #define AGENT_WORD "shunt-node"
 #define AGENT_SERVES "serves"
-#define AGENT_FAILED "failed" /* the reason is on standard error; nothing of this node serves */
-#define AGENT_DIED "died"     /* a daemon ended that nobody had told to */
+#define AGENT_FAILED "failed"   /* the reason is on standard error; nothing of this node serves */
+#define AGENT_DIED "died"       /* a daemon ended that nobody had told to */
+#define AGENT_COUNTED "counted" /* with operations, redirected files and ms waited of its daemons, before these stop */
 #define AGENT_STOPPED "stopped"
 #define AGENT_STUCK "stuck" /* a daemon did not end */
+
+/* Of the daemons of a node, or of all. */
+struct agent_counts {
+    uint64_t operations; /* creates, unlinks and renames */
+    uint64_t redirected, waited_ms;
+};
 
 extern const struct choice agent_choices[];
 int agent(const struct command *, int argc, char **argv);

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -89,6 +90,17 @@ static void agents_take_failure(struct agents *agents, const struct agents_membe
                  node);
 }
 
+static void agents_take_counts(struct agents *agents, const char *report)
+{
+    struct agent_counts more;
+    if (sscanf(report, AGENT_WORD " %*s %*s %" SCNu64 " %" SCNu64 " %" SCNu64, &more.operations, &more.redirected,
+               &more.waited_ms) != 3)
+        return;
+    agents->counts.operations += more.operations;
+    agents->counts.redirected += more.redirected;
+    agents->counts.waited_ms += more.waited_ms;
+}
+
 static void agents_take_word(struct agents *agents, struct agents_member *member, const char *name, const char *word)
 {
     if (!strcmp(word, AGENT_SERVES))
@@ -107,7 +119,9 @@ static void agents_take_line(struct agents *agents, struct agents_member *member
 {
     char name[256], word[16];
     const char *report = strstr(member->text, AGENT_WORD " ");
-    if (report && sscanf(report, AGENT_WORD " %255s %15s", name, word) == 2)
+    if (report && sscanf(report, AGENT_WORD " %255s " AGENT_COUNTED " %15s", name, word) == 2)
+        agents_take_counts(agents, report);
+    else if (report && sscanf(report, AGENT_WORD " %255s %15s", name, word) == 2)
         agents_take_word(agents, member, name, word);
     else if (member->length > 0)
         fprintf(stderr, "%s\n", member->text);

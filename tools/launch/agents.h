@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#include "launch/agent.h"
 #include "launch/nodes.h"
 #include "launch/signal_wait.h"
 #include "launch/arguments.h"
@@ -36,6 +37,7 @@ struct agents {
     size_t count;
     struct agents_member *members;
     bool *serves;                 /* of each node */
+    struct agent_counts counts;   /* of the nodes that told */
     bool failed, told, dismissed; /* something went wrong; that was said; all were told to end */
 };
 

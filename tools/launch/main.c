@@ -5,9 +5,11 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "config/config.h"
 #include "daemon.h"
 #include "launch/job.h"
@@ -19,7 +21,7 @@
 #include "stopping.h"
 #include "command.h"
 
-enum { FAKE_NODES = COMMAND_LONG + 1, HOSTS, DRY_RUN, VERSION, EXPORT };
+enum { FAKE_NODES = COMMAND_LONG + 1, HOSTS, JSON, DRY_RUN, VERSION, EXPORT };
 
 static const struct choice choices[] = {
     {'r', "root", "DIR", "the shared directory; may be given again (default: SHUNT_ROOT)"},
@@ -29,6 +31,7 @@ static const struct choice choices[] = {
     {'f', "leaf-full", "N", "files in one leaf directory (default: by file system)"},
     {FAKE_NODES, "fake-nodes", "N", "N pretended nodes on this machine"},
     {HOSTS, "hosts", "FILE", "the nodes, one a line (default: those of the allocation)"},
+    {JSON, "json", NULL, "say at the end as a JSON object what was done"},
     {DRY_RUN, "dry-run", NULL, "run nothing, print what would be run"},
     {'V', "version", NULL, "print the version"},
     {0},
@@ -68,6 +71,9 @@ static int main_take_option(const struct command *command, struct launch *launch
     case HOSTS:
         launch->hosts = optarg;
         return 0;
+    case JSON:
+        launch->json = true;
+        return 0;
     case DRY_RUN:
         launch->dry_run = true;
         return 0;
@@ -84,15 +90,43 @@ static int main_take_option(const struct command *command, struct launch *launch
 
 /* The run. */
 
-static int main_leave(const struct launch *launch)
+static int main_leave(struct launch *launch)
 {
+    const uint64_t began = clock_monotonic();
     int status = STATUS_OK;
     for (size_t i = 0; i < launch->roots.count; i++) {
-        int answer = leave_root(launch->roots.paths[i], launch->leave);
+        int answer = leave_root(launch->roots.paths[i], launch->leave, &launch->exported);
         if (answer != STATUS_OK)
             status = answer;
     }
+    launch->export_ms = (clock_monotonic() - began) / CLOCK_MILLISECOND;
     return status;
+}
+
+static double main_seconds(uint64_t ms)
+{
+    return (double)ms / 1000;
+}
+
+/* The last line: standard output is the job's. */
+static void main_tell(const struct launch *launch, bool exported)
+{
+    const struct agent_counts *counts = &launch->agents.counts;
+    char end[128] = "nothing exported";
+    if (launch->json) {
+        fprintf(stderr,
+                "{\"operations\": %" PRIu64 ", \"redirected\": %" PRIu64 ", \"waited_seconds\": %.3f, \"exported\": %s, "
+                "\"exported_files\": %zu, \"export_seconds\": %.3f}\n",
+                counts->operations, counts->redirected, main_seconds(counts->waited_ms), exported ? "true" : "false",
+                launch->exported.files, main_seconds(launch->export_ms));
+        return;
+    }
+    if (exported)
+        snprintf(end, sizeof end, "%zu file%s exported in %.1f s", launch->exported.files,
+                 launch->exported.files == 1 ? "" : "s", main_seconds(launch->export_ms));
+    error_report("%" PRIu64 " operation%s, %" PRIu64 " file%s redirected, %.1f s waited for other processes, %s",
+                 counts->operations, counts->operations == 1 ? "" : "s", counts->redirected, counts->redirected == 1 ? "" : "s",
+                 main_seconds(counts->waited_ms), end);
 }
 
 static void main_complain_kept(const struct launch *launch)
@@ -112,6 +146,7 @@ static int main_end_session(struct launch *launch, const struct job_end *end, st
     if (!leaves && launch->leave != LEAVE_NEVER)
         main_complain_kept(launch);
     int late = stopping_release();
+    main_tell(launch, leaves && left == STATUS_OK && launch->leave == LEAVE_NOW);
     if (end->status)
         return end->status;
     if (end->signal || stopped > 0)

@@ -12,6 +12,7 @@
 #include "launch/line.h"
 #include "launch/nodes.h"
 #include "launch/arguments.h"
+#include "export.h"
 #include "leave.h"
 #include "roots.h"
 
@@ -27,6 +28,9 @@ struct launch {
     struct arguments agent, job;
     char *preload; /* LD_PRELOAD of the ranks */
     struct agents agents;
+    struct export_sum exported; /* at the end */
+    uint64_t export_ms;
+    bool json;
 };
 
 /* Takes the launch line apart. 0, or -1 after a complaint. */
