@@ -7,12 +7,12 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#define SESSION_JOB_MAX 129 /* with the zero */
+#define SESSION_JOB_ID_MAX 129 /* with the zero */
 
 struct session_job {
-    const char *scheduler;    /* slurm, pbs, lsf, flux, cobalt, oar, sge; NULL: none is known */
-    char id[SESSION_JOB_MAX]; /* as the scheduler's own commands take it; empty: in no job */
-    char step[24];            /* slurm: the step; lsf, sge: the number in an array; empty: none */
+    const char *scheduler;       /* slurm, pbs, lsf, flux, cobalt, oar, sge; NULL: none is known */
+    char id[SESSION_JOB_ID_MAX]; /* as the scheduler's own commands take it; empty: in no job */
+    char step[24];               /* slurm: the step; lsf, sge: the number in an array; empty: none */
 };
 
 /* False: in no job, and *job is empty. A value that could not be read back from a line of text counts as none. */

@@ -20,7 +20,7 @@ struct run_dirs_about {
     char node[LAYOUT_NODE_MAX + 1];
     uint64_t since; /* ns since 1970 */
     char scheduler[16];
-    char job[SESSION_JOB_MAX]; /* of the process that started the daemon; empty: none */
+    char job[SESSION_JOB_ID_MAX]; /* of the process that started the daemon; empty: none */
     char step[24];
 };
 
