@@ -24,7 +24,7 @@ int leave_take(const struct command *command, const char *word, enum leave *leav
             *leave = (enum leave)i;
             if (i != LEAVE_SUBMIT || getenv("SLURM_JOB_ID") != NULL)
                 return 0;
-            error_usage(command, "--export later,submit: this is no job of Slurm's (use --export later)");
+            error_usage(command, "--export later,submit: not within a job of Slurm (use --export later)");
             return -1;
         }
     error_usage(command, "--export '%s': not now, later, later,submit or never", word);

@@ -187,7 +187,7 @@ def test_when_it_is_exported(shunt, launch, root, leaving, when):
 
 @pytest.mark.parametrize("when, status, words", [
     ("soon", 2, "--export 'soon': not now, later, later,submit or never"),
-    ("later,submit", 2, "--export later,submit: this is no job of Slurm's (use --export later)")])
+    ("later,submit", 2, "--export later,submit: not within a job of Slurm (use --export later)")])
 def test_an_export_that_cannot_be_asked_for(root, leaving, when, status, words):
     result = leaving(root, ["--export", when])
     result.check(status)
