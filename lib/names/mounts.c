@@ -88,7 +88,7 @@ static bool mounts_take_line(struct reader *r, struct mount *mount)
 static bool mounts_open(struct reader *r)
 {
     r->at = r->filled = 0;
-    r->fd = sys_openat(AT_FDCWD, "/proc/self/mountinfo", O_RDONLY | O_CLOEXEC, 0);
+    r->fd = sys_openat(AT_FDCWD, "/proc/thread-self/mountinfo", O_RDONLY | O_CLOEXEC, 0);
     return r->fd >= 0;
 }
 
@@ -152,6 +152,15 @@ static uint64_t mounts_mount_of(int at, const char *path, int flags)
     if (sys_statx(at, path, flags, STATX_MNT_ID, &stat) != 0 || !(stat.stx_mask & STATX_MNT_ID))
         return 0;
     return stat.stx_mnt_id;
+}
+
+bool mounts_are_two(const char *root, int directory)
+{
+    struct statx own, other;
+    return sys_statx(AT_FDCWD, root, 0, STATX_MNT_ID, &own) == 0 &&
+           sys_statx(directory, "", AT_EMPTY_PATH, STATX_MNT_ID, &other) == 0 && own.stx_dev_major == other.stx_dev_major &&
+           own.stx_dev_minor == other.stx_dev_minor && (own.stx_mask & other.stx_mask & STATX_MNT_ID) &&
+           own.stx_mnt_id != other.stx_mnt_id;
 }
 
 static struct search *mounts_begin(void)

@@ -9,8 +9,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* `text` (of PATH_MAX bytes) is the kernel's path of `directory`, which is on the device of `root`, a path
- * that it is not beneath. 1, and `text` is its place relative to the root ("." is the root itself); 0: it is
+/* Is it seen by another mount of the root's device than the root's own? False: not, or the kernel does not say. */
+bool mounts_are_two(const char *root, int directory);
+/* `text` (of PATH_MAX bytes) is the kernel's path of `directory`, which is on the device of `root`, and seen by another mount.
+ * 1, and `text` is its place relative to the root ("." is the root itself); 0: it is
  * not beneath it by any mount; or -errno. */
 int mounts_place(const char *root, int directory, char *text);
 /* The same for a root that may be seen nowhere, of which is known where it is within its file system. -ENOENT: nothing is told

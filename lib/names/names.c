@@ -36,7 +36,7 @@ uint64_t names_device(const struct statx *stat)
 
 static void names_proc_fd(struct text *t, int fd)
 {
-    text_add(t, "/proc/self/fd/");
+    text_add(t, "/proc/thread-self/fd/"); /* which may have a table of its own */
     text_number(t, (uint64_t)fd, 10);
 }
 
@@ -899,7 +899,9 @@ int names_place_of(struct names_root *root, int directory, char *text, const cha
     enum path_verdict verdict = code == 0 && root->sight == NAMES_SEEN ? path_verdict(root->path, NULL, text) : PATH_FOREIGN;
     size_t length = strlen(root->path);
     *relative = verdict == PATH_IS_ROOT ? "." : text + (length == 1 ? 1 : length + 1);
-    if (verdict == PATH_FOREIGN) {
+    const bool is_covered =
+        root->sight == NAMES_SEEN && mounts_are_two(root->path, directory); /* another may be mounted over it */
+    if (verdict == PATH_FOREIGN || is_covered) {
         code = code == 0 ? names_place_by_mounts(root, directory, text) : names_place_by_climbing(root, directory, text);
         if (code != 1)
             return code;

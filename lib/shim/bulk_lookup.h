@@ -10,7 +10,9 @@
 
 struct target;
 
-/* How the names of the directory that was looked at last were asked for. */
+/* How the names of the directory that was looked at last were asked for: a guess at what comes next. It decides how many names
+ * are asked for in one question, and never what is answered of one, so nothing has to invalidate it. What is told is remembered
+ * by names_remember, with what invalidates that. */
 struct bulk_lookup_state {
     uint64_t dir, last, prefetched;
     uint32_t count, asked, enough;

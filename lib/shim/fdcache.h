@@ -3,33 +3,38 @@
 #pragma once
 
 /* Places in branches, named from nearby where each part of a path is a message to a server (a file system in user space,
- * which the kernel asks for every part of every path): there a process keeps some directories open, that of all branches,
- * the leaves that it used last, and the directories of the trunk whose names it uses often. On other file systems a path
- * costs the kernel as much as the question itself, so leaves are kept there by a process that looks at many files of them (ls
- * -l).
+ * which the kernel asks for every part of every path): there a process keeps some directories open, that of all branches and
+ * the first leaves that it looks into. On other file systems a path costs the kernel as much as the question whether a
+ * descriptor is still what it was, and none is kept.
  *
- * A path from the directory of branches names the branch, which is what fences a branch: of a node that
- * was lost it has another name. From a leaf what is there is looked at, opened and given other attributes, and files are
- * made, removed, and renamed to names that are not there; if the leaf may be another branch's by then, what was made is taken
- * back, what was renamed is named as before, and of what was removed its home is told to look (operate_open.c,
- * operate_remove.c, operate_rename.c).
+ * A number may be another file's by the time it is used: in another thread's table of descriptors (unshare, close_range,
+ * clone), in that of a vfork child, or since the program has closed it or put another file there. So
+ *  - the kernel is asked before each use, in the table of the thread that uses it, whether it is that directory: device and
+ * inode, which stay its own as long as it is open;
+ *  - what is between that and the use no question can close while other threads run. From the directory of branches a path goes
+ * on with BRANCH/MIRROR/LEAF, which no other directory has below it, since a mirror's name is random (but a copy of that very
+ *    directory): elsewhere nothing is there, which is never believed of a file that is known, and the next try begins with the
+ *    question. The path names the branch, which is what fences a branch: of a node that was lost it has another name.
+ *  - From a leaf other directories may well have a file of that name. Where a file is only looked at from there, the kernel is
+ *    asked once more after it: what was that directory before and after, with nothing kept in between that could have come to
+ *    stand there again, was it when the file was looked at. To open, make, change, remove or rename a file each call opens the
+ *    leaf for itself: `.` from the kept descriptor, for which the file system is not asked, and which is looked at afterwards.
+ *    That number is new, and nobody's but the call's, whatever becomes of the kept one.
+ *  - A leaf does not name its branch. Who makes, removes or renames there looks at the lease afterwards: a process that has it
+ *    then had not lost it before, so the branch was not fenced; else what was made is taken back, what was renamed is named as
+ *    before, and of what was removed its home is told to look.
  *
- * Of a directory of the trunk the descriptor says where it is, for which the kernel asks nobody (parent_cache.h).
- *
- * The descriptors are far above those that a program is given, closed by exec, and looked at before each use: a program
- * that closes them, or has other files there, has the long way again. For a process that only looks at files that is done
- * once in a tick of the kernel's coarse clock (1 to 10 ms), and when the program has closed or replaced a descriptor of such
- * a number since (fdcache_changed): only one that does so without libc, or while another of its threads looks at files, may for
- * that long be told of a file of that name elsewhere.
+ * Nothing is ever closed, since the number may be the program's own by then: what has been lost is not used any more, and no
+ * more than FDCACHE_TRIES and FDCACHE_LEAVES are opened for a root in a process. They are far above those that a program is
+ * given, and closed by exec.
  *
  * Async-signal-safe, thread-safe, and right in children. */
 
 #include <errno.h>
-#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
-#include "names/names.h"
 #include "shim/state.h"
 
 /* From this number on. Below the 1,024 that a process may have open usually. */
@@ -38,33 +43,23 @@
 /* The root's directory of branches. False: only the long way leads there. */
 bool fdcache_branches(const struct names_root *, int *directory);
 
-/* The leaf at `place` (BRANCH/MIRROR/LEAF): what is to be given back, and keeps *directory what it is until then; -1: it
- * cannot be kept, or, where not names_is_slow_lookup, this process has not been there often. `to_look`: it is to do nothing but
- * look at a file there. */
-int fdcache_leaf(const struct names_root *, const char *place, size_t length, bool to_look, int *directory);
-/* The one that was kept as `leaf` with that key, looked at like fdcache_leaf to look; false: it is another one by now, or
- * cannot be gone by. */
-uint64_t fdcache_leaf_key(const struct names_root *, int leaf);
-bool fdcache_leaf_again(const struct names_root *, int leaf, uint64_t key, int *directory);
-/* That a file is not there may be the leaf's fault: it was removed, or the program has just closed the descriptor. */
+/* Only where names_is_slow_lookup. A leaf to look into, and when it was seen. */
+struct fdcache_leaf {
+    int number;
+    uint64_t opened;
+};
+
+/* The leaf at `place` (BRANCH/MIRROR/LEAF). False: it is not kept. */
+bool fdcache_leaf(const struct names_root *, const char *place, size_t length, struct fdcache_leaf *, int *directory);
+/* The same leaf by a descriptor of this call's own, opened from the kept one, for calls that do more than look: to be closed.
+ */
+bool fdcache_pin_leaf(const struct names_root *, const char *place, size_t length, struct fdcache_leaf *, int *own);
+/* After a file was looked at from *directory: was that the leaf? */
+bool fdcache_leaf_held(const struct names_root *, const struct fdcache_leaf *);
+/* A file that was not there is in the leaf of that place: it is another one. */
+void fdcache_lose_leaf(const struct names_root *, const struct fdcache_leaf *);
+/* That a file is not there may be the leaf's fault, which was removed. */
 static inline bool fdcache_may_have_moved(long result)
 {
     return result == -ENOENT || result == -ENOTDIR || result == -ESTALE || result == -EBADF;
 }
-/* Is *directory that leaf still? What was made there before is in the leaf then. */
-bool fdcache_leaf_is_kept(const struct names_root *, int leaf);
-void fdcache_give(const struct names_root *, int leaf);
-/* The same, and nobody shall come there any more: another one is at that place. */
-void fdcache_give_up(const struct names_root *, int leaf);
-
-/* This process has closed or replaced descriptors, `highest` the last of them. */
-static inline void fdcache_changed(unsigned highest)
-{
-    if (__builtin_expect(highest >= NEAR_LOWEST, 0))
-        __atomic_add_fetch(&shim_state.fdcache.changes, 1, __ATOMIC_RELEASE);
-}
-
-/* Only where names_is_slow_lookup. Keeps that directory of the trunk, if it can be; `fd`, which it is opened as, is closed. */
-void fdcache_keep_trunk(const struct names_root *, struct dirid, int fd);
-/* Where it is now, by the kernel; false: it is not kept, or is nowhere. */
-bool fdcache_trunk_place(const struct names_root *, struct dirid, char to[PATH_MAX]);

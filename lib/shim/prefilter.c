@@ -6,11 +6,10 @@
 #include <fcntl.h>
 
 #include "base/sys.h"
-#include "shim/cwd.h"
 
 /* What the text says with respect to all roots. A root that was given through a symbolic link is known by
  * both texts. */
-static enum path_verdict prefilter_text_verdict(const char *base, const char *path)
+enum path_verdict prefilter_text(const char *base, const char *path)
 {
     enum path_verdict verdict = PATH_FOREIGN;
     for (unsigned i = 0; i < shim_state.process.count && verdict == PATH_FOREIGN; i++) {
@@ -53,40 +52,24 @@ static bool prefilter_is_apart(const char *base)
     return true;
 }
 
-static bool prefilter_stays_apart(int at, const char *path)
-{
-    return at == AT_FDCWD && path[0] != '/' && cwd_is_apart() && !path_goes_up(path);
-}
-
-uint64_t prefilter_seen_from(int at, const char *path)
-{
-    return prefilter_stays_apart(at, path) ? cwd_word() : 0;
-}
-
 /* A path seen from a descriptor says nothing by its text: the kernel must be asked. */
 enum path_verdict prefilter(struct scratch **scratch, int at, const char *path)
 {
     if (path[0] == '/' && prefilter_is_plainly_beneath(path))
         return PATH_BENEATH;
     if (path[0] == '/')
-        return prefilter_is_plainly_foreign(path) ? PATH_FOREIGN : prefilter_text_verdict(NULL, path);
+        return prefilter_is_plainly_foreign(path) ? PATH_FOREIGN : prefilter_text(NULL, path);
     if (at != AT_FDCWD)
         return PATH_BENEATH;
-    if (prefilter_stays_apart(at, path))
-        return PATH_FOREIGN;
-    if (cwd_is_within() && path[0] != '.' && !path_goes_up(path))
+    if (shim_thread.works_within && path[0] != '.' && !path_goes_up(path))
         return PATH_BENEATH;
     if (*scratch == NULL && (*scratch = scratch_take()) == NULL)
         return PATH_BENEATH;
     char *base = (*scratch)->text[0];
-    const uint64_t now = cwd_now();
     if (!process_working_directory(base))
         return PATH_FOREIGN;
-    if (!prefilter_is_apart(base)) {
-        if (prefilter_text_verdict(NULL, base) != PATH_FOREIGN)
-            cwd_set_within(now);
-        return prefilter_text_verdict(base, path);
-    }
-    cwd_set_apart(now);
-    return path_goes_up(path) ? prefilter_text_verdict(base, path) : PATH_FOREIGN;
+    if (prefilter_is_apart(base))
+        return path_goes_up(path) ? prefilter_text(base, path) : PATH_FOREIGN;
+    shim_thread.works_within = prefilter_text(NULL, base) != PATH_FOREIGN;
+    return prefilter_text(base, path);
 }

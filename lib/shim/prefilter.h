@@ -7,7 +7,6 @@
  */
 
 #include <stdbool.h>
-#include <stdint.h>
 
 #include "path/path.h"
 #include "shim/process.h"
@@ -35,5 +34,5 @@ static inline bool prefilter_some_is_hidden(void)
 /* Of one that is not foreign by its text and leads to no root: -EIO if a root should be there, which is hidden; else 0. Uses
  * scratch->text[0]. */
 int prefilter_hidden(struct scratch *, int at, const char *path);
-/* Which working directory a path is seen from that stays next to all roots, as a word; 0: none of which that is known. */
-uint64_t prefilter_seen_from(int at, const char *path);
+/* What the text says with respect to all roots, seen from `base` if it is relative. */
+enum path_verdict prefilter_text(const char *base, const char *path);

@@ -10,11 +10,9 @@
 #include <sys/uio.h>
 #include <sys/utsname.h>
 
-#include "base/clock.h"
 #include "base/sys.h"
 #include "base/valgrind.h"
 #include "names/origin.h"
-#include "shim/cwd.h"
 #include "shim/program.h"
 #include "shim/real.h"
 #include "union/layout.h"
@@ -34,7 +32,6 @@ static const char *process_node_name(struct utsname *host)
 /* A child of fork learns its process id at once: a shell's first call may be one of a vfork child of its own. */
 static void process_in_child(void)
 {
-    cwd_forget();
     process_has_roots();
 }
 
@@ -76,7 +73,6 @@ bool process_root_has_moved(struct names_root *root, const char *way)
 
 static void process_add_roots(const char *roots)
 {
-    cwd_forget(); /* so that cwd_now is not 0 */
     if (names_process_init() != 0 || pthread_atfork(program_share, NULL, process_in_child) != 0)
         return;
     for (unsigned number = 0; *roots != '\0'; number++) {
@@ -138,68 +134,10 @@ void process_will_be_filtered(void)
 bool process_working_directory(char to[PATH_MAX])
 {
     if (__builtin_expect(__atomic_load_n(&shim_state.process.is_filtered, __ATOMIC_RELAXED), 0)) {
-        const long length = sys_readlinkat(AT_FDCWD, "/proc/self/cwd", to, PATH_MAX - 1);
+        const long length = sys_readlinkat(AT_FDCWD, "/proc/thread-self/cwd", to, PATH_MAX - 1);
         to[length > 0 ? length : 0] = '\0';
     } else if (sys_getcwd(to, PATH_MAX) <= 0) {
         return false;
     }
     return to[0] == '/'; /* else it is outside the root directory of the process */
-}
-
-static uint64_t process_foreign_word(uint64_t device, struct dirid id)
-{
-    uint64_t word = id.ino * 0x9e3779b97f4a7c15ull ^ id.birth ^ device * 0xff51afd7ed558ccdull;
-    for (unsigned i = 0; i < shim_state.process.count; i++)
-        word += names_places(&shim_state.roots[i]) * 0x9e3779b97f4a7c15ull;
-    word ^= word >> 29;
-    return word | 1;
-}
-
-bool process_is_foreign(uint64_t device, struct dirid id)
-{
-    uint64_t word = process_foreign_word(device, id);
-    return __atomic_load_n(&shim_state.process.foreign[word >> 1 & (PROCESS_FOREIGN - 1)], __ATOMIC_RELAXED) == word;
-}
-
-void process_set_foreign(uint64_t device, struct dirid id)
-{
-    uint64_t word = process_foreign_word(device, id);
-    __atomic_store_n(&shim_state.process.foreign[word >> 1 & (PROCESS_FOREIGN - 1)], word, __ATOMIC_RELAXED);
-}
-
-static inline __attribute__((always_inline)) uint64_t process_negative_word(uint64_t from, const char *path)
-{
-    const uint64_t hash = record_hash(path, strlen(path));
-    const uint64_t second = clock_of(CLOCK_MONOTONIC_COARSE) / CLOCK_SECOND;
-    uint64_t made = __atomic_load_n(&shim_state.process.names_made, __ATOMIC_RELAXED);
-    uint64_t when = (second << 32 | made) * 0x9e3779b97f4a7c15ull ^ from * 0xff51afd7ed558ccdull;
-    return (hash ^ when) | 1;
-}
-
-static inline uint64_t *process_negative_place(uint64_t word)
-{
-    return &shim_state.process.negatives[word >> 1 & (PROCESS_NEGATIVES - 1)];
-}
-
-bool process_is_negative_from(uint64_t from, const char *path)
-{
-    uint64_t word = process_negative_word(from, path);
-    return __atomic_load_n(process_negative_place(word), __ATOMIC_RELAXED) == word;
-}
-
-void process_set_negative(uint64_t from, const char *path)
-{
-    uint64_t word = process_negative_word(from, path);
-    __atomic_store_n(process_negative_place(word), word, __ATOMIC_RELAXED);
-}
-
-bool process_is_negative(const char *path)
-{
-    uint64_t word = process_negative_word(0, path);
-    return __atomic_load_n(process_negative_place(word), __ATOMIC_RELAXED) == word;
-}
-
-void process_made_name(void)
-{
-    __atomic_add_fetch(&shim_state.process.names_made, 1, __ATOMIC_RELAXED);
 }

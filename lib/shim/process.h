@@ -2,8 +2,7 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #pragma once
 
-/* What is configured, and what this process knows of paths and directories outside all roots. Set by the constructor, before
- * the program's first instruction (state.h). */
+/* What is configured. Set by the constructor, before the program's first instruction (state.h). */
 
 #include <limits.h>
 #include <stdbool.h>
@@ -36,8 +35,10 @@ bool process_working_directory(char to[PATH_MAX]);
 void process_will_be_filtered(void);
 
 /* Can a path's first byte (or what else a caller points at) be read? Where it cannot, the native call says
- * EFAULT, and looking would be a SIGSEGV. The kernel is asked once for a page; of one that is taken away
- * later the answer is out of date. */
+ * EFAULT, and looking would be a SIGSEGV. The kernel is asked once for a page, since to ask for each path would be a system
+ * call for each call of the program. Nothing invalidates that, and it decides no answer: of a page that the program has
+ * unmapped or protected since, and hands on as a path, the answer is a SIGSEGV in this library where the kernel's is EFAULT
+ * (shunt(7)). */
 bool process_ask_readable(const void *at);
 static inline bool process_can_read(const void *at)
 {
@@ -45,18 +46,3 @@ static inline bool process_can_read(const void *at)
     return __builtin_expect(shim_state.process.readable[page / 4096 % PROCESS_PAGES] == page && page != 0, 1) ||
            process_ask_readable(at);
 }
-
-/* Was this directory seen to lie under no root? One word holds it, so a torn read cannot lie. Forgotten when
- * any directory crosses the edge of a root. */
-bool process_is_foreign(uint64_t device, struct dirid);
-void process_set_foreign(uint64_t device, struct dirid);
-
-/* Programs look for files that are not there, the same ones again and again; each such ENOENT would cost
- * system calls to see whether the path reaches a root through a symbolic link from outside. So paths that did
- * not are remembered, for as long as the second lasts, and only until this process makes, moves or links a
- * name: an alias that another process makes is seen a second later at the latest. The path is
- * absolute, and `from` 0, or it is seen from the working directory of which `from` is the word (cwd.h). */
-bool process_is_negative(const char *path);
-bool process_is_negative_from(uint64_t from, const char *path);
-void process_set_negative(uint64_t from, const char *path);
-void process_made_name(void);

@@ -312,7 +312,7 @@ static enum program_why program_about_rights(int fd)
         return WHY_NOT;
     struct text text;
     text_init(&text, path, sizeof path);
-    text_add(&text, "/proc/self/fd/");
+    text_add(&text, "/proc/thread-self/fd/");
     text_number(&text, (uint64_t)fd, 10);
     return SYS4(SYS_getxattr, path, CAPABILITIES, NULL, 0) > 0 ? WHY_CAPABLE : WHY_NOT;
 }

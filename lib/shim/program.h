@@ -28,8 +28,11 @@ struct program_look {
 bool program_is_loader(const char *path);
 
 /* Looks into it: it is opened and read once, which others may watch (inotify, fanotify), and not at all if it was before, by
- * this process or one that forked it, and has not changed since: same file, size and times, which were not of a moment ago. An
- * empty path is the descriptor `at` itself. False: there is no such file. */
+ * this process or one that forked it, and has not changed since: same file, mode, size and times, which were not of a moment
+ * ago. Whoever changes what is in it, or puts another file there, changes these, in whichever process, mount or table of
+ * descriptors: the name is looked at each time (one statx), and no file can be executed that somebody may write to without the
+ * kernel's notice (ETXTBSY). Only who sets the clock back to the very moment of the last change is not noticed. An empty path
+ * is the descriptor `at` itself. False: there is no such file. */
 bool program_look(int at, const char *path, struct program_look *);
 
 /* The root that a program is handed, in its arguments or as its working directory; NULL: none. */

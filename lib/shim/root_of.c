@@ -116,7 +116,7 @@ static int root_of_find_by_identity(uint64_t device, struct dirid id, const char
 static int root_of_find_root_once(struct scratch *scratch, int at, const char *path, uint64_t device, struct dirid id,
                                   const char *name, size_t length, struct names_root **root, struct view_found *found)
 {
-    if (!root_of_on_a_root_device(device) || process_is_foreign(device, id))
+    if (!root_of_on_a_root_device(device))
         return 0;
     int code = root_of_find_by_identity(device, id, name, length, root, found);
     if (code != 0)
@@ -126,8 +126,6 @@ static int root_of_find_root_once(struct scratch *scratch, int at, const char *p
         return 0;
     if (code == -ENAMETOOLONG) /* too deep to be served; not for ever, if one above is renamed */
         return 0;
-    if (code == 0)
-        process_set_foreign(device, id);
     if (code != 1)
         return code;
     code = names_find(*root, id, name, length, found);

@@ -8,6 +8,8 @@
  * Async-signal-safe, thread-safe: a handler that interrupts an operation takes another piece. */
 
 #include <limits.h>
+#include <linux/stat.h>
+#include <stdbool.h>
 
 #include "request/request.h"
 
@@ -18,6 +20,13 @@ struct scratch {
     char text[2][PATH_MAX + 8]; /* the parent's text; the text a symbolic link led to (by turns) */
     char real[PATH_MAX + 8];    /* a place in a branch; before it is found, whatever place is looked at */
     char place[RECORD_NAME_MAX + 1];
+    struct {
+        struct statx seen;
+        int at;
+        bool follows;
+        uint16_t kept;
+        char *name;
+    } end; /* dead_end.c, which has little stack */
     struct request_answer answer;
     struct request_hold hold; /* between target_hold and how it went */
 };

@@ -34,14 +34,11 @@
 #include "names/names.h"
 #include "shim/bulk_lookup.h"
 #include "shim/fdcache_table.h"
-#include "shim/last_lookup.h"
-#include "shim/parent_cache.h"
+#include "shim/parent_guess.h"
 #include "shim/scratch.h"
 
 #define PROCESS_HEADS (2 * NAMES_ROOTS)
 #define PROCESS_HEAD 64
-#define PROCESS_FOREIGN 256
-#define PROCESS_NEGATIVES 256
 #define PROCESS_PAGES 256
 #define REMOTE_TOLD 1024
 
@@ -49,8 +46,7 @@ struct dir_stream;
 struct program_shared;
 
 /* process.h. `started` to `config` are set by process_start in the constructor, before there are other threads, and only
- * read from then on, so they need no atomics. Nothing here is keyed by a descriptor or by the working directory, but
- * negatives, where the word says which one. */
+ * read from then on, so they need no atomics. Nothing here is keyed by a descriptor or by the working directory. */
 struct process_state {
     bool started;
     unsigned count; /* of roots; 0: the shim is out of the way */
@@ -61,26 +57,13 @@ struct process_state {
     char heads[PROCESS_HEADS][PROCESS_HEAD];
     struct config config;
     /* The rest changes. Each word stands for itself: written by any thread, relaxed, the last one stays. */
-    uint32_t is_filtered;     /* it may allow itself few system calls by now: never taken back (process_will_be_filtered) */
-    uint32_t names_made;      /* counts what this process did that can make an alias of a root; atomic addition */
+    uint32_t
+        is_filtered; /* it may allow itself few system calls by now: set, and never taken back (process_working_directory) */
     uint32_t claims_in_trunk; /* names that were claimed in the trunk since one was in a branch, up to a few
                                  (target_pin_is_likely) */
-    /* Directories that were seen not to be under a root. The word holds the generation of renames (names_places) too, so
-     * that one of before a rename is never found. */
-    uint64_t foreign[PROCESS_FOREIGN];
-    /* Paths that were seen to reach no root. The word holds the second, names_made and, of a relative path, the thread's
-     * working directory (cwd_word). */
-    uint64_t negatives[PROCESS_NEGATIVES];
     /* Addresses of pages that could be read when a path was there; read without atomics, since one that is just replaced
      * is as good as none. */
     uintptr_t readable[PROCESS_PAGES];
-};
-
-/* cwd.h: how often this process changed its working directory, in the upper half, and how many changes are under way.
- * Written before and after each change by any thread, by atomic additions that release; cwd_forget raises it in a forked
- * child, where a change that was under way never ends, and first when there are roots, so that cwd_now is not 0. */
-struct cwd_state {
-    uint64_t changes;
 };
 
 /* dir_stream.h: memory for the streams that are open. Mapped by the first thread that opens one and set once by
@@ -109,7 +92,9 @@ struct abilities {
 
 /* remote.h: leaves of other nodes whose owners have been told that this process looks into them; of two with one place
  * here the last. Written by any thread, relaxed, each word for itself. A child goes by what its parent told: the owner
- * was told of this node. */
+ * was told of this node. It decides whether the owner is told once more, which then goes on in another leaf, and answers no
+ * call: nothing has to invalidate it. Two leaves with one word, or an owner that has forgotten, cost requests to the file
+ * system. */
 struct remote_state {
     uint32_t told_leaves[REMOTE_TOLD];
 };
@@ -118,12 +103,8 @@ struct remote_state {
  * come last: what is written at a process's start is then on few pages. */
 struct shim_state {
     _Alignas(64) struct process_state process;
-    struct cwd_state cwd;
     /* Written by any thread; its fields by relaxed atomics, each for itself: threads that disagree cost a request more. */
     struct bulk_lookup_state bulk_lookup;
-    /* Raised by any thread, by atomic addition, when it changes what this process may see: what threads remember of before
-     * is void then. A vfork child that does so makes its parent forget, too, which costs a look and no more. */
-    struct parent_cache_state parent_cache;
     struct dir_stream_state dir_stream;
     struct program_state program;
     struct abilities abilities;
@@ -132,9 +113,9 @@ struct shim_state {
      * (names_process_check, at the start of each operation and in the child's handler of pthread_atfork). */
     struct names_root roots[NAMES_ROOTS];
     struct remote_state remote;
-    /* Which descriptors are kept open. The users of an entry are counted; a thread changes one that has no user (CHANGES).
-     * A forked child has the same descriptors; an entry that is in use or changes at a fork stays so in the child, one
-     * fewer. A vfork child uses entries, but keeps and closes none. */
+    /* Which descriptors are kept open. Each entry is written once by one thread and published with release; a fork in the
+     * middle of that costs the child one entry. A forked child has the same descriptors; a vfork child uses entries, but keeps
+     * and loses none. */
     struct fdcache_state fdcache;
     /* Pieces are mapped when all others are taken, put here by compare-and-swap, and stay. A piece is taken by an atomic
      * exchange, so a handler takes another one than the operation that it interrupts. What other threads hold at a fork
@@ -149,18 +130,13 @@ extern struct shim_state shim_state;
  * project's flags compile: the loader makes room for it in the memory of each thread, and no access allocates or calls.
  * The library is preloaded, never loaded later, so there always is room. */
 struct shim_thread {
-    /* cwd.h: the words (cwd_now) of the moments in which this thread's working directory was seen to be next to all
-     * roots, or in one. Each is one word and written in one store. A forked child's cwd_forget makes other words, so none
-     * of before is found; a vfork child writes none. */
-    struct {
-        uint64_t seen_apart, seen_within;
-    } cwd;
-    /* A handler may interrupt a read or write of the following two: what was read counts if the words are the same after
-     * it, and a write that is interrupted (`writing`) is left alone. A child forked in the middle of one goes on with it
-     * as the parent does. What they say is bound to cwd.changes, parent_cache.identities, the clock's tick and the
-     * generation of renames, and so is right in children. */
-    struct parent_cache_thread parent_cache;
-    struct last_lookup_thread last_lookup;
+    /* prefilter.h: was the working directory in a root when it was looked at last? A guess, which decides what the kernel is
+     * asked, and no answer. */
+    bool works_within;
+    /* A handler may interrupt a read or write of it: what was read counts if the word is the same after it, and a write that
+     * is interrupted (`writing`) is left alone. A child forked in the middle of one goes on with it as the parent does. What
+     * it says is a guess, which the kernel confirms. */
+    struct parent_guess_thread parent_guess;
     /* wrap_namespace.c: the namespace of the loader that this thread made last: what was loaded first there, and how many
      * objects were there then. */
     struct {

@@ -11,8 +11,9 @@
 #include <sys/vfs.h>
 
 #include "base/sys.h"
+#include "shim/dead_end.h"
 #include "shim/remote.h"
-#include "shim/parent_cache.h"
+#include "shim/parent_guess.h"
 #include "shim/root_of.h"
 #include "shim/prefilter.h"
 #include "union/layout.h"
@@ -46,7 +47,6 @@ static void target_set_words(struct target *t, int at, const char *path, const s
     t->length = (uint32_t)parts->length;
     t->parent_length = (uint32_t)parts->parent_length;
     t->slash = parts->slash;
-    t->stamp = 0;
     t->unasked = t->unseen = t->guessed = t->foreign = t->sticky = false;
 }
 
@@ -126,14 +126,6 @@ static bool target_may_be_link(const struct record_entry *entry)
     return entry->type == DT_LNK || (entry->state == RECORD_PENDING && entry->branch == 0);
 }
 
-/* A name that is to be made, and of which nothing is known: its home is asked before anything is done. */
-static bool target_find_new(struct target *t)
-{
-    t->unseen = !t->found.known && !t->slash;
-    t->unasked = t->unseen && remote_is(t);
-    return t->unseen;
-}
-
 /* In the directory that was found: what is known of the name, unless its home is asked anyway. TARGET_MANAGED or -errno. */
 static int target_find_name(struct target *t, unsigned want)
 {
@@ -143,37 +135,27 @@ static int target_find_name(struct target *t, unsigned want)
     return code == 0 ? TARGET_MANAGED : code;
 }
 
-/* A file that is known where the words led to before. False: let the kernel say where they lead. */
-static bool target_find_known(struct target *t, unsigned want)
+static bool target_is_own(const struct target *t)
 {
-    const bool seen = remote_is(t) && remote_recall(t, want);
-    if (!t->found.known || t->found.entry.state == RECORD_DYING || t->found.entry.type != DT_REG ||
-        target_may_be_link(&t->found.entry))
-        return false;
-    if (!seen)
-        remote_tell_look(t);
-    return true;
+    return layout_is_ours(t->name, t->length, dirid_equal(t->dir, t->root->id));
 }
 
-/* A name in the directory that the words led to before. TARGET_MANAGED, -errno, or TARGET_FOREIGN: let the kernel say where
- * they lead. */
-static int target_find_in_remembered(struct target *t, const struct parent_cache_path *words, unsigned want)
+/* A name that is to be made where the words are guessed to lead, and of which nothing is known: its home is asked before
+ * anything is done. False: let the kernel say where they lead. */
+static bool target_find_guessed(struct target *t, uint64_t words)
 {
     struct parent parent;
-    if (!parent_cache_recall(words, &parent, &t->stamp))
-        return TARGET_FOREIGN;
-    const bool makes = want & TARGET_MAKES, there = makes && parent_cache_are_there(&parent, t->scratch);
-    if (makes && !there && !(want & TARGET_LATER))
-        return TARGET_FOREIGN;
+    if (t->slash || !parent_guess(words, &parent))
+        return false;
     t->root = parent.root;
     t->dir = parent.dir;
     t->mount = parent.mount;
     if (names_is_plain(t->root) || names_find(t->root, t->dir, t->name, t->length, &t->found) != 0 ||
-        !root_of_is_loaded(&t->found))
-        return TARGET_FOREIGN;
-    if (there)
-        return target_find_name(t, want);
-    return (makes ? target_find_new(t) : target_find_known(t, want)) ? TARGET_MANAGED : TARGET_FOREIGN;
+        !root_of_is_loaded(&t->found) || t->found.known || target_is_own(t))
+        return false;
+    t->unseen = true;
+    t->unasked = remote_is(t);
+    return true;
 }
 
 /* No parent, says the kernel. A call that makes a name in a root does not ask it once more: by then there may be one. */
@@ -220,8 +202,7 @@ static int target_see_parent(struct target *t, const char *text, unsigned want, 
 }
 
 /* The same where the kernel says they lead. -ESTALE: to another directory by now. */
-static int target_find_in_seen(struct target *t, const struct parent_cache_path *words, const struct path_parts *parts,
-                               unsigned want, char *text)
+static int target_find_in_seen(struct target *t, uint64_t words, const struct path_parts *parts, unsigned want, char *text)
 {
     struct target_seen seen;
     if (path_parent_text(t->path, parts->parent_length, text) != 0)
@@ -238,9 +219,11 @@ static int target_find_in_seen(struct target *t, const struct parent_cache_path 
     t->sticky = seen.sticky;
     code = root_of(t->scratch, t->at, text, seen.device, t->dir, t->name, t->length, &t->root, &t->found);
     t->parent = code == 0 ? TARGET_PARENT_FOREIGN : TARGET_PARENT_UNSEEN;
+    if (code == 0)
+        shim_thread.works_within = false;
     if (code != 1)
         return code;
-    parent_cache_learn(words, &(struct parent){.root = t->root, .dir = t->dir, .mount = t->mount}, t->scratch);
+    parent_guess_learn(words, &(struct parent){.root = t->root, .dir = t->dir, .mount = t->mount});
     return target_find_name(t, want);
 }
 
@@ -256,12 +239,12 @@ static int target_find_parent(struct target *t, const struct target *first, int 
         return TARGET_FOREIGN; /* too long a text the native call refuses, too */
     if (parts.last == PATH_NAME && target_is_same_parent(t, first))
         return target_find_in_parent_of(t, first);
-    const struct parent_cache_path words = parent_cache_words(at, path, parts.parent_length);
-    int code = parts.last == PATH_NAME ? target_find_in_remembered(t, &words, want) : TARGET_FOREIGN;
-    if (code == TARGET_FOREIGN)
-        code = target_find_in_seen(t, &words, &parts, want, text);
+    const uint64_t words = want & TARGET_LATER ? parent_guess_word(at, path, parts.parent_length) : 0;
+    if (parts.last == PATH_NAME && target_find_guessed(t, words))
+        return TARGET_MANAGED;
+    int code = target_find_in_seen(t, words, &parts, want, text);
     for (int i = 0; code == -ESTALE && i < TRIES_MAX; i++)
-        code = target_find_in_seen(t, &words, &parts, want, text);
+        code = target_find_in_seen(t, words, &parts, want, text);
     return code;
 }
 
@@ -347,11 +330,6 @@ static int target_resolve(struct target *t, const struct target *first, int at, 
     return how;
 }
 
-static bool target_is_own(const struct target *t)
-{
-    return layout_is_ours(t->name, t->length, dirid_equal(t->dir, t->root->id));
-}
-
 static int target_find_beneath(struct target *t, const struct target *first, int at, const char *path, unsigned want)
 {
     if (t->scratch == NULL && (t->scratch = scratch_take()) == NULL)
@@ -370,23 +348,15 @@ __attribute__((noinline)) static int target_classify(struct target *t, const str
     t->parent = TARGET_PARENT_UNSEEN;
     t->rechecks = 0;
     t->want = (uint16_t)want;
-    t->leaf = -1;
+    t->by_leaf = false;
     t->pin = -1;
     if (strnlen(path, PATH_MAX) == PATH_MAX) /* the native call refuses it, and reads no further either */
         return TARGET_FOREIGN;
     enum path_verdict verdict = prefilter(&t->scratch, at, path);
     t->beneath = verdict == PATH_BENEATH;
-    uint64_t from = want & TARGET_ALIAS ? prefilter_seen_from(at, path) : 0;
     int how = TARGET_FOREIGN;
-    if (want & TARGET_MAKES)
-        process_made_name();
-    if (from != 0 && process_is_negative_from(from, path))
-        want &= ~TARGET_ALIAS;
     if (verdict == PATH_BENEATH || (verdict == PATH_FOREIGN && (want & (TARGET_MAKES | TARGET_ALIAS))))
         how = target_find_beneath(t, first, at, path, want);
-    if (how == TARGET_FOREIGN && verdict == PATH_FOREIGN && (want & TARGET_ALIAS) && !(want & TARGET_NESTED) &&
-        (path[0] == '/' || (from != 0 && from == prefilter_seen_from(at, path))))
-        process_set_negative(from, path);
     if (how == TARGET_FOREIGN && verdict != PATH_FOREIGN && !(want & TARGET_NESTED))
         how = prefilter_hidden(t->scratch, at, path);
     if (how != TARGET_MANAGED) {
@@ -396,12 +366,29 @@ __attribute__((noinline)) static int target_classify(struct target *t, const str
     return verdict == PATH_IS_ROOT && how == TARGET_FOREIGN ? TARGET_ROOT : how;
 }
 
+/* Of a path whose text is foreign: is that all? A call that makes, removes or replaces a name may come to a root by a link. */
+static bool target_is_elsewhere(struct target *t, const struct target *first, int at, const char *path, unsigned want)
+{
+    struct path_parts parts;
+    if (!(want & TARGET_MAKES))
+        return true;
+    if (strnlen(path, PATH_MAX) == PATH_MAX)
+        return false;
+    path_split(&parts, path);
+    target_set_words(t, at, path, &parts);
+    t->scratch = NULL;
+    t->parent = TARGET_PARENT_FOREIGN;
+    return (parts.last == PATH_NAME && !(want & TARGET_FOLLOW) && target_is_same_parent(t, first) &&
+            first->parent == TARGET_PARENT_FOREIGN) ||
+           dead_end(at, path, want);
+}
+
 /* The common path: no buffer, no system call. */
 int target_find(struct target *t, int at, const char *path, unsigned want)
 {
     if (!process_has_roots() || !process_can_read(path) || path[0] == '\0')
         return TARGET_FOREIGN;
-    if (!(want & (TARGET_MAKES | TARGET_ALIAS)) && prefilter_is_plainly_foreign(path))
+    if (!(want & TARGET_ALIAS) && prefilter_is_plainly_foreign(path) && target_is_elsewhere(t, NULL, at, path, want))
         return TARGET_FOREIGN;
     return target_classify(t, NULL, at, path, want);
 }
@@ -410,15 +397,9 @@ int target_find_second(struct target *t, const struct target *first, int at, con
 {
     if (!process_has_roots() || !process_can_read(path) || path[0] == '\0')
         return TARGET_FOREIGN;
-    return target_classify(t, first, at, path, want);
-}
-
-int target_find_alias(struct target *t, int at, const char *path, unsigned want)
-{
-    /* The kernel has read it; but some calls take NULL for the descriptor itself. */
-    if (shim_state.process.count == 0 || path == NULL || (path[0] == '/' && process_is_negative(path)))
+    if (!(want & TARGET_ALIAS) && prefilter_is_plainly_foreign(path) && target_is_elsewhere(t, first, at, path, want))
         return TARGET_FOREIGN;
-    return target_find(t, at, path, want | TARGET_ALIAS);
+    return target_classify(t, first, at, path, want);
 }
 
 int target_find_again(struct target *t, unsigned want)

@@ -6,7 +6,7 @@
  * known of it.
  *
  * The kernel resolves the parent (statx of `parent/.`): symbolic links, `..`, bind mounts and search
- * permission are its business, but for what is remembered for a moment (parent_cache.h). Whether that directory lies under a
+ * permission are its business. Whether that directory lies under a
  * root is told by its identity (root_of.h). What comes first, for most paths alone, is a look at the text (prefilter.h).
  *
  * target.c finds it; target_place.c: where it really is; target_ask.c: what the daemon is asked and told of it;
@@ -16,6 +16,8 @@
 
 #include "names/names.h"
 #include "path/path.h"
+#include "shim/dead_end.h"
+#include "shim/fdcache.h"
 #include "shim/process.h"
 #include "shim/scratch.h"
 
@@ -30,9 +32,8 @@ enum target_want {
     TARGET_MAKES = 2,    /* it makes, removes or replaces a name: look for aliases of a root even if the text is foreign */
     TARGET_ALIAS = 4,    /* the native call said ENOENT: look for aliases */
     TARGET_ASKS = 8,     /* the operation asks the home of the name anyway: one elsewhere is not asked before */
-    TARGET_LATER = 16,   /* next to TARGET_ASKS: it makes a name, and which directory that is in may be told from memory until
-                          * target_hold, which may answer TARGET_ASTRAY. Others that make, remove or replace one have
-                          * the kernel say where the path leads, or where the directory is (parent_cache.h) */
+    TARGET_LATER = 16,   /* next to TARGET_ASKS: it makes a name, and which directory that is in may be guessed until
+                          * target_hold, which may answer TARGET_ASTRAY (parent_guess.h) */
     TARGET_LOOKS = 32,   /* it does nothing but TARGET_CALL, which finds out by itself whether a file in a branch is still
                           * where it was when this node last asked: that is not looked at before */
     TARGET_PEEKS = 64,   /* its creator is not waited for: it is pending (target_peek) */
@@ -46,7 +47,6 @@ struct target {
     struct names_root *root;
     struct dirid dir;      /* the parent */
     uint64_t mount;        /* through which it was reached; 0: the kernel does not say */
-    uint64_t stamp;        /* a word for when its parent was told from memory, or 0 (parent_cache.h) */
     const char *real_path; /* where it really is, set by target_place */
     int real_at;           /* ... */
     int at;                /* the caller's path: where the name is in the trunk */
@@ -56,17 +56,19 @@ struct target {
     bool beneath : 1;               /* the words say by themselves that it is in a root */
     bool slash : 1;                 /* a slash follows: it must be a directory */
     bool unasked : 1;               /* nothing was known of the name because its home was not asked (TARGET_ASKS) */
-    bool unseen : 1;  /* the parent is told from memory (TARGET_LATER), or its path leads elsewhere by now (target_pin) */
-    bool guessed : 1; /* where it is was remembered, and is not looked at before (TARGET_LOOKS) */
-    bool foreign : 1; /* ... was not so, and by now its path leads to nothing of ours */
-    bool sticky : 1;  /* the parent was seen to be sticky, and others may write it: the kernel protects what is in it */
-    bool by_leaf : 1; /* it is reached from its leaf's descriptor */
-    int8_t leaf;      /* which is in use (fdcache.h), -1: none */
-    int pin;          /* the parent, or -1 (target_pin) */
-    char *missing;    /* TARGET_NESTED: where the parent goes that is not there either, as `parent/.` */
-    uint16_t want;    /* enum target_want */
-    uint8_t parent;   /* enum target_parent */
-    uint8_t rechecks; /* how often the daemon saw what this call did not find */
+    bool unseen : 1;                /* the parent is guessed (TARGET_LATER), or its path leads elsewhere by now (target_pin) */
+    bool guessed : 1;               /* where it is was remembered, and is not looked at before (TARGET_LOOKS) */
+    bool foreign : 1;               /* ... was not so, and by now its path leads to nothing of ours */
+    bool sticky : 1;          /* the parent was seen to be sticky, and others may write it: the kernel protects what is in it */
+    bool by_leaf : 1;         /* it is reached from its leaf's descriptor, which is the call's own (leaf_pin) or kept */
+    bool left_leaf : 1;       /* it was not there */
+    struct fdcache_leaf leaf; /* ... */
+    int leaf_pin;             /* ..., or -1 */
+    int pin;                  /* the parent, or -1 (target_pin) */
+    char *missing;            /* TARGET_NESTED: where the parent goes that is not there either, as `parent/.` */
+    uint16_t want;            /* enum target_want */
+    uint8_t parent;           /* enum target_parent */
+    uint8_t rechecks;         /* how often the daemon saw what this call did not find */
     struct view_found found;
     struct scratch *scratch;
 };
@@ -77,9 +79,15 @@ int target_find(struct target *, int at, const char *path, unsigned want);
 /* The same for the second path of a call. If it names its parent by the same words as the first, neither the
  * kernel nor the index is asked for that again. */
 int target_find_second(struct target *, const struct target *first, int at, const char *path, unsigned want);
-/* After a native call has said ENOENT, the same with TARGET_ALIAS, but for paths that were seen to lead nowhere
- * (process.h): the only thing that a failed search outside all roots pays for. */
-int target_find_alias(struct target *, int at, const char *path, unsigned want);
+/* After a native call has said ENOENT, the same with TARGET_ALIAS. Inlined: a failed search outside all roots takes little
+ * stack (dead_end.h). */
+static inline int target_find_alias(struct target *t, int at, const char *path, unsigned want)
+{
+    /* The kernel has read it; but some calls take NULL for the descriptor itself. */
+    return shim_state.process.count == 0 || path == NULL || dead_end(at, path, want)
+               ? TARGET_FOREIGN
+               : target_find(t, at, path, want | TARGET_ALIAS);
+}
 /* The same words again. After anything but TARGET_MANAGED there is nothing to give back. */
 int target_find_again(struct target *, unsigned want);
 void target_done(struct target *);
@@ -96,19 +104,22 @@ bool target_place_by_root(struct target *);
 /* The same place in a branch, named from nearby if that is quicker (fdcache.h): after target_place or target_place_at, for
  * calls that take real_at and real_path. */
 void target_come_near(struct target *);
-/* The same, or, where that is quicker, too, from its leaf, for calls on a file that is there, and such that make or remove one
- * and ask target_leaf_holds after that: target_goes_on is to follow. */
+/* The same, or from its leaf, where that is quicker, for calls on a file that is there, and such that make or remove one and
+ * ask target_leaf_holds after that: target_goes_on is to follow. */
 void target_come_to_leaf(struct target *);
 /* The same for a call that takes both: the other comes there, too, if it is in that leaf, else near. target_goes_on is to be
- * asked of the first; where it says so, the other comes near. */
+ * asked for the first. */
 void target_come_to_one_leaf(struct target *, struct target *other);
-/* From its leaf on every file system, for calls that do nothing but look at it. */
-void target_come_to_look(struct target *);
-/* Was a file made or removed where its path leads? False: perhaps not, since its node was lost before, and the leaf is
- * another branch's; or the program has put another directory where the leaf's descriptor was. */
+/* Was a file made or removed where its path leads? False: perhaps not, since its node was lost before, and the leaf is another
+ * branch's. */
 bool target_leaf_holds(const struct target *);
-/* After such a call. True: it is not in that leaf any more, or that is another one; the call is to be made once more. */
+/* After such a call. True: it is not in that leaf any more; the call is to be made once more. */
 bool target_goes_on(struct target *, long result);
+/* The same, but for calls that do nothing but look at it: target_looks_again is to follow. */
+void target_come_to_look(struct target *);
+/* After such a call. True: it is not in that leaf any more, or it was another directory that was looked into; the call is to
+ * be made once more. */
+bool target_looks_again(struct target *, long result);
 /* What is held in a directory is done in that one, be it renamed or exchanged in between. Before a change of a name whose place
  * is the trunk: opens the parent, and has real_at and real_path name it from there; a plain name after a descriptor does so
  * already. 0; or TARGET_RETRY: the path leads to another directory by now, and target_follow_again is to follow. Where no
@@ -168,17 +179,24 @@ void target_forget(struct target *);
     })
 
 /* The same where CALL uses both; TARGET_LOOK: and does nothing but look. */
-#define TARGET_CALL_NEAR(T, CALL) TARGET_CALL(T, TARGET_FROM(target_come_to_leaf, T, CALL))
-#define TARGET_LOOK(T, CALL) TARGET_CALL(T, TARGET_FROM(target_come_to_look, T, CALL))
-#define TARGET_FROM(COME, T, CALL)                                                                                             \
-    ({                                                                                                                         \
-        long near_;                                                                                                            \
-        COME(T);                                                                                                               \
-        do                                                                                                                     \
-            near_ = (CALL);                                                                                                    \
-        while (target_goes_on(T, near_));                                                                                      \
-        near_;                                                                                                                 \
-    })
+#define TARGET_CALL_NEAR(T, CALL)                                                                                              \
+    TARGET_CALL(T, ({                                                                                                          \
+                    long near_;                                                                                                \
+                    target_come_to_leaf(T);                                                                                    \
+                    do                                                                                                         \
+                        near_ = (CALL);                                                                                        \
+                    while (target_goes_on(T, near_));                                                                          \
+                    near_;                                                                                                     \
+                }))
+#define TARGET_LOOK(T, CALL)                                                                                                   \
+    TARGET_CALL(T, ({                                                                                                          \
+                    long near_;                                                                                                \
+                    target_come_to_look(T);                                                                                    \
+                    do                                                                                                         \
+                        near_ = (CALL);                                                                                        \
+                    while (target_looks_again(T, near_));                                                                      \
+                    near_;                                                                                                     \
+                }))
 
 /* Asks the daemon about this target: fills dir and name, loads the directory if need be. The answer is in
  * scratch->answer; its result (not negative) or -errno is returned. */
@@ -187,7 +205,7 @@ int target_ask(struct target *, struct message *);
  * target_ask says (-ENOENT). */
 int target_ask_here(struct target *, struct message *);
 /* The same where 0 (and MESSAGE_EXISTS for a rename) is leave to change the file system; then target_tell or
- * target_withdraw is to follow. TARGET_ASTRAY: the path leads elsewhere than memory had it, find it again. */
+ * target_withdraw is to follow. TARGET_ASTRAY: the path leads elsewhere than was guessed, find it again. */
 #define TARGET_ASTRAY 1000
 int target_hold(struct target *, struct message *);
 /* ... of a message that is about another target, too. It is the first that holds. */

@@ -13,6 +13,7 @@
 #include "base/hook.h"
 #include "base/sys.h"
 #include "base/text.h"
+#include "shim/parent_guess.h"
 #include "shim/root_of.h"
 
 #define TRIES_MAX 1000
@@ -71,12 +72,14 @@ static bool target_ask_gives_leave(const struct message *message, int result)
     return result == 0 || (message->type == MESSAGE_RENAME && result == MESSAGE_EXISTS);
 }
 
-/* While the daemon is at work: it stays unseen if memory was wrong. */
+/* While the daemon is at work: it stays unseen if the guess was wrong. */
 static void target_ask_see_parent(void *context)
 {
     struct target *t = context;
     const bool opens = t->pin < 0 && t->parent_length > 0 && target_pin_is_likely();
     t->unseen = t->unseen && (opens ? target_pin_see(t) : target_parent_has_changed(t));
+    if (t->unseen)
+        parent_guess_forget();
 }
 
 static int target_ask_for_leave(struct target *t, struct message *message, struct request_hold *hold)
@@ -100,8 +103,8 @@ static int target_ask_ask(struct target *t, struct target *other, struct message
     target_ask_address(t, message);
     for (int i = 0; i < TRIES_MAX; i++) {
         int code = hold != NULL ? target_ask_for_leave(t, message, hold) : names_ask(t->root, message, &t->scratch->answer);
-        if (code != 0)
-            return code;
+        if (code != 0) /* where the words do not lead to the directory, that is nothing to the caller */
+            return hold != NULL && t->unseen ? TARGET_ASTRAY : code;
         code = t->scratch->answer.message.result;
         const bool astray = hold != NULL && t->unseen;
         if (hold != NULL && !target_ask_gives_leave(message, code))

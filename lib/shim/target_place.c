@@ -12,7 +12,6 @@
 #include "base/hook.h"
 #include "base/sys.h"
 #include "base/text.h"
-#include "shim/last_lookup.h"
 #include "shim/fdcache.h"
 #include "shim/root_of.h"
 #include "union/layout.h"
@@ -73,75 +72,88 @@ void target_come_near(struct target *t)
         target_place_come_near(t, place);
 }
 
-static void target_place_come_to_leaf(struct target *t, bool to_look)
+static size_t target_place_length_before_name(const struct target *t, const char *place)
 {
-    const char *place = target_place_behind_branches(t);
-    const size_t length = place != NULL ? strlen(place) - t->slash - t->length - 1 : 0;
-    t->leaf = place != NULL ? (int8_t)fdcache_leaf(t->root, place, length, to_look, &t->real_at) : -1;
-    t->by_leaf = t->leaf >= 0;
-    if (t->by_leaf)
-        t->real_path = place + length + 1;
-    else if (place != NULL)
-        target_place_come_near(t, place);
+    return place != NULL ? strlen(place) - t->slash - t->length - 1 : 0;
 }
 
 void target_come_to_leaf(struct target *t)
 {
-    t->leaf = -1;
-    t->by_leaf = false;
-    if (names_is_slow_lookup(t->root))
-        target_place_come_to_leaf(t, false);
-}
-
-static size_t target_place_length_before_name(const struct target *t, const char *place)
-{
-    return strlen(place) - t->slash - t->length;
+    const char *place = names_is_slow_lookup(t->root) ? target_place_behind_branches(t) : NULL;
+    const size_t length = target_place_length_before_name(t, place);
+    t->left_leaf = false;
+    t->leaf_pin = -1;
+    t->by_leaf = place != NULL && fdcache_pin_leaf(t->root, place, length, &t->leaf, &t->leaf_pin);
+    if (t->by_leaf) {
+        t->real_at = t->leaf_pin;
+        t->real_path = place + length + 1;
+    } else if (place != NULL) {
+        target_place_come_near(t, place);
+    }
 }
 
 void target_come_to_one_leaf(struct target *t, struct target *other)
 {
     const char *place = target_place_behind_branches(t), *of_other = target_place_behind_branches(other);
+    const size_t length = target_place_length_before_name(t, place);
     target_come_to_leaf(t);
     target_come_near(other);
-    if (!t->by_leaf || of_other == NULL)
-        return;
-    const size_t length = target_place_length_before_name(t, place);
-    if (length != target_place_length_before_name(other, of_other) || memcmp(place, of_other, length) != 0)
+    if (!t->by_leaf || of_other == NULL || length != target_place_length_before_name(other, of_other) ||
+        memcmp(place, of_other, length) != 0)
         return;
     other->real_at = t->real_at;
-    other->real_path = of_other + length;
-}
-
-void target_come_to_look(struct target *t)
-{
-    target_place_come_to_leaf(t, true);
+    other->real_path = of_other + length + 1;
 }
 
 /* A process that has a lease after that had not lost it before; a call by the path needs none. */
 bool target_leaf_holds(const struct target *t)
 {
-    return !t->by_leaf || BROKEN("leaf-without-a-look") ||
-           (fdcache_leaf_is_kept(t->root, t->leaf) && request_has_lease(t->scratch->hold.channel));
+    return !t->by_leaf || BROKEN("leaf-without-a-lease") || request_has_lease(t->scratch->hold.channel);
 }
 
 bool target_goes_on(struct target *t, long result)
 {
-    const int leaf = t->leaf;
-    if (leaf < 0)
-        return false;
-    if (t->by_leaf && fdcache_may_have_moved(result)) {
-        t->by_leaf = false;
+    const bool goes_near = t->by_leaf && fdcache_may_have_moved(result);
+    if (t->left_leaf && result >= 0)
+        fdcache_lose_leaf(t->root, &t->leaf);
+    t->left_leaf = goes_near;
+    if (t->by_leaf && !BROKEN("leaf-unpinned"))
+        sys_close(t->leaf_pin);
+    t->by_leaf = false;
+    if (goes_near)
         target_place_come_near(t, target_place_behind_branches(t));
-        return true;
+    return goes_near;
+}
+
+void target_come_to_look(struct target *t)
+{
+    const char *place = names_is_slow_lookup(t->root) ? target_place_behind_branches(t) : NULL;
+    const size_t length = target_place_length_before_name(t, place);
+    t->left_leaf = false;
+    t->by_leaf = place != NULL && fdcache_leaf(t->root, place, length, &t->leaf, &t->real_at);
+    if (t->by_leaf) {
+        t->real_path = place + length + 1;
+        HOOK("leaf-seen");
+    } else if (place != NULL) {
+        target_place_come_near(t, place);
     }
-    if (t->by_leaf && result >= 0)
-        last_lookup_keep(t, leaf);
-    if (t->by_leaf || result < 0)
-        fdcache_give(t->root, leaf);
-    else
-        fdcache_give_up(t->root, leaf);
-    t->leaf = -1;
-    return false;
+}
+
+static bool target_place_leaf_held(const struct target *t)
+{
+    return BROKEN("leaf-without-a-look") || fdcache_leaf_held(t->root, &t->leaf);
+}
+
+bool target_looks_again(struct target *t, long result)
+{
+    const bool goes_near = t->by_leaf && (fdcache_may_have_moved(result) || !target_place_leaf_held(t));
+    if (t->left_leaf && result >= 0)
+        fdcache_lose_leaf(t->root, &t->leaf);
+    t->left_leaf = goes_near && fdcache_may_have_moved(result);
+    t->by_leaf = false;
+    if (goes_near)
+        target_place_come_near(t, target_place_behind_branches(t));
+    return goes_near;
 }
 
 static int target_place_in_branch(struct target *t)

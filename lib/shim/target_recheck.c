@@ -62,7 +62,6 @@ static bool target_recheck_follow_again(struct target *t, long *result)
     t->at = at;
     t->found.known = false;
     t->foreign = true;
-    process_made_name(); /* it is not negative: nothing has said that nothing is there */
     if (how < 0)
         *result = how;
     return how >= 0;

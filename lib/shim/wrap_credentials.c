@@ -3,9 +3,7 @@
 
 /* A process of root's that is about to become somebody else: what it needs of the daemon is mapped before,
  * since it may not open it afterwards. Its children inherit it; a program that one of them executes does not,
- * and is refused as any other user's.
- *
- * And the identity before, with other groups and capabilities, was let through other directories. */
+ * and is refused as any other user's. */
 
 #include <grp.h>
 #include <stdarg.h>
@@ -16,7 +14,6 @@
 #include "base/sys.h"
 #include "shim/wrap_credentials.h"
 #include "shim/wrap.h"
-#include "shim/parent_cache.h"
 
 void credentials_prepare(void)
 {
@@ -29,9 +26,7 @@ void credentials_prepare(void)
 #define BECOME(CALL)                                                                                                           \
     ({                                                                                                                         \
         credentials_prepare();                                                                                                 \
-        int result_ = (CALL);                                                                                                  \
-        parent_cache_forget();                                                                                                 \
-        result_;                                                                                                               \
+        CALL;                                                                                                                  \
     })
 
 WRAPPER int setuid(uid_t user)

@@ -61,7 +61,7 @@ static void wrap_exec_promote_descriptor(int fd)
     struct text text;
     int saved = errno;
     text_init(&text, link, sizeof link);
-    text_add(&text, "/proc/self/fd/");
+    text_add(&text, "/proc/thread-self/fd/");
     text_number(&text, (uint64_t)(unsigned)fd, 10);
     if (process_has_roots())
         wrap_exec_promote_open(link);

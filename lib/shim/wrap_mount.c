@@ -12,7 +12,6 @@
 #include <sys/syscall.h>
 
 #include "base/sys.h"
-#include "shim/parent_cache.h"
 #include "shim/promote.h"
 #include "shim/wrap.h"
 
@@ -73,51 +72,47 @@ static long wrap_mount_ended(long answer, struct mount_path one, struct mount_pa
     return answer;
 }
 
-/* CALL, which is the original one; its paths lead elsewhere from then on where CHANGES says so. */
-#define ON_TRUNK_BOTH(ONE, OTHER, CHANGES, CALL)                                                                               \
+/* CALL, which is the original one. */
+#define ON_TRUNK_BOTH(ONE, OTHER, CALL)                                                                                        \
     ({                                                                                                                         \
         const struct mount_path one_ = ONE, other_ = OTHER;                                                                    \
         int code_ = process_has_roots() ? wrap_mount_prepare(one_, other_) : 0;                                                \
-        long answer_ = code_ != 0 ? wrap_answer(code_) : wrap_mount_ended(CALL, one_, other_);                                 \
-        if ((CHANGES) && answer_ >= 0)                                                                                         \
-            parent_cache_forget();                                                                                             \
-        answer_;                                                                                                               \
+        code_ != 0 ? wrap_answer(code_) : wrap_mount_ended(CALL, one_, other_);                                                \
     })
 #define PATH(AT, PATH, FOLLOWS) ((struct mount_path){AT, PATH, FOLLOWS})
-#define ON_TRUNK(AT, PATH_, FOLLOWS, CHANGES, CALL) ON_TRUNK_BOTH(PATH(AT, PATH_, FOLLOWS), PATH(0, NULL, false), CHANGES, CALL)
+#define ON_TRUNK(AT, PATH_, FOLLOWS, CALL) ON_TRUNK_BOTH(PATH(AT, PATH_, FOLLOWS), PATH(0, NULL, false), CALL)
 
 /* What a file system is made of may be a file: where it is, for one that is mounted like that by the kernel itself. */
 WRAPPER int mount(const char *source, const char *target, const char *type, unsigned long flags, const void *data)
 {
-    return (int)ON_TRUNK_BOTH(PATH(AT_FDCWD, source, true), PATH(AT_FDCWD, target, true), true,
+    return (int)ON_TRUNK_BOTH(PATH(AT_FDCWD, source, true), PATH(AT_FDCWD, target, true),
                               REAL(mount)(source, target, type, flags, data));
 }
 
 WRAPPER int umount(const char *target)
 {
-    return (int)ON_TRUNK(AT_FDCWD, target, true, true, REAL(umount)(target));
+    return (int)ON_TRUNK(AT_FDCWD, target, true, REAL(umount)(target));
 }
 
 WRAPPER int umount2(const char *target, int flags)
 {
-    return (int)ON_TRUNK(AT_FDCWD, target, !(flags & MOUNT_NOFOLLOW), true, REAL(umount2)(target, flags));
+    return (int)ON_TRUNK(AT_FDCWD, target, !(flags & MOUNT_NOFOLLOW), REAL(umount2)(target, flags));
 }
 
 WRAPPER int pivot_root(const char *root, const char *old)
 {
-    return (int)ON_TRUNK_BOTH(PATH(AT_FDCWD, root, true), PATH(AT_FDCWD, old, true), true, REAL(pivot_root)(root, old));
+    return (int)ON_TRUNK_BOTH(PATH(AT_FDCWD, root, true), PATH(AT_FDCWD, old, true), REAL(pivot_root)(root, old));
 }
 
 WRAPPER int open_tree(int at, const char *path, unsigned flags)
 {
-    return (int)ON_TRUNK(at, path, !(flags & MOUNT_TREE_NOFOLLOW), false, REAL(open_tree)(at, path, flags));
+    return (int)ON_TRUNK(at, path, !(flags & MOUNT_TREE_NOFOLLOW), REAL(open_tree)(at, path, flags));
 }
 
 WRAPPER int move_mount(int from, const char *path, int to, const char *target, unsigned flags)
 {
     return (int)ON_TRUNK_BOTH(PATH(from, path, flags & MOUNT_MOVE_FROM_FOLLOWS),
-                              PATH(to, target, flags & MOUNT_MOVE_TO_FOLLOWS), true,
-                              REAL(move_mount)(from, path, to, target, flags));
+                              PATH(to, target, flags & MOUNT_MOVE_TO_FOLLOWS), REAL(move_mount)(from, path, to, target, flags));
 }
 
 /* The path that a file system is given, as such or as its source. */
@@ -125,41 +120,40 @@ WRAPPER int fsconfig(int fs, unsigned command, const char *key, const void *valu
 {
     const bool is_path = command == MOUNT_SET_PATH;
     const bool is_source = command == MOUNT_SET_STRING && process_can_read(key) && strcmp(key, "source") == 0;
-    return (int)ON_TRUNK(is_path ? auxiliary : AT_FDCWD, is_path || is_source ? value : NULL, true, false,
+    return (int)ON_TRUNK(is_path ? auxiliary : AT_FDCWD, is_path || is_source ? value : NULL, true,
                          REAL(fsconfig)(fs, command, key, value, auxiliary));
 }
 
 WRAPPER int fspick(int at, const char *path, unsigned flags)
 {
-    return (int)ON_TRUNK(at, path, !(flags & MOUNT_PICK_NOFOLLOW), false, REAL(fspick)(at, path, flags));
+    return (int)ON_TRUNK(at, path, !(flags & MOUNT_PICK_NOFOLLOW), REAL(fspick)(at, path, flags));
 }
 
 WRAPPER int mount_setattr(int at, const char *path, unsigned flags, void *attributes, size_t size)
 {
-    return (int)ON_TRUNK(at, path, !(flags & MOUNT_TREE_NOFOLLOW), true,
-                         REAL(mount_setattr)(at, path, flags, attributes, size));
+    return (int)ON_TRUNK(at, path, !(flags & MOUNT_TREE_NOFOLLOW), REAL(mount_setattr)(at, path, flags, attributes, size));
 }
 
 WRAPPER int swapon(const char *path, int flags)
 {
-    return (int)ON_TRUNK(AT_FDCWD, path, true, false, REAL(swapon)(path, flags));
+    return (int)ON_TRUNK(AT_FDCWD, path, true, REAL(swapon)(path, flags));
 }
 
 WRAPPER int swapoff(const char *path)
 {
-    return (int)ON_TRUNK(AT_FDCWD, path, true, false, REAL(swapoff)(path));
+    return (int)ON_TRUNK(AT_FDCWD, path, true, REAL(swapoff)(path));
 }
 
 WRAPPER int acct(const char *path)
 {
-    return (int)ON_TRUNK(AT_FDCWD, path, true, false, REAL(acct)(path));
+    return (int)ON_TRUNK(AT_FDCWD, path, true, REAL(acct)(path));
 }
 
 /* Quota is switched on with the path of the file that it is kept in. */
 WRAPPER int quotactl(int command, const char *special, int id, char *address)
 {
     const bool has_file = (unsigned)command >> 8 == MOUNT_QUOTA_ON;
-    return (int)ON_TRUNK_BOTH(PATH(AT_FDCWD, special, true), PATH(AT_FDCWD, has_file ? address : NULL, true), false,
+    return (int)ON_TRUNK_BOTH(PATH(AT_FDCWD, special, true), PATH(AT_FDCWD, has_file ? address : NULL, true),
                               REAL(quotactl)(command, special, id, address));
 }
 
@@ -176,7 +170,7 @@ long wrap_mount_call(long number, const long a[6], bool *known)
     case SYS_open_tree:
         return open_tree((int)a[0], (const char *)a[1], (unsigned)a[2]);
     case CALL_OPEN_TREE_ATTR:
-        return ON_TRUNK((int)a[0], (const char *)a[1], !(a[2] & MOUNT_TREE_NOFOLLOW), false,
+        return ON_TRUNK((int)a[0], (const char *)a[1], !(a[2] & MOUNT_TREE_NOFOLLOW),
                         REAL(syscall)(number, a[0], a[1], a[2], a[3], a[4], a[5]));
     case SYS_move_mount:
         return move_mount((int)a[0], (const char *)a[1], (int)a[2], (const char *)a[3], (unsigned)a[4]);

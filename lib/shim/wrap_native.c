@@ -6,14 +6,11 @@
  * none is to be stepped around. These wrappers are there to be complete: a reader of the calls of a program here sees all
  * that change descriptors and the working directory.
  *
- * They hand on and look at nothing else, but count what may have closed such a descriptor: close and dup2 are called before
- * any constructor has run, in vfork children and in signal handlers. */
+ * They hand on and look at nothing else: close and dup2 are called before any constructor has run, in vfork children and in
+ * signal handlers. */
 
 #include <unistd.h>
 
-#include <limits.h>
-
-#include "shim/fdcache.h"
 #include "shim/real.h"
 
 #define WRAPPER_NATIVE(RESULT, NAME, DECLARED, GIVEN)                                                                          \
@@ -23,29 +20,20 @@
         return REAL(NAME) GIVEN;                                                                                               \
     }
 
-#define WRAPPER_CLOSES(NAME, DECLARED, GIVEN, HIGHEST)                                                                         \
-    int NAME DECLARED;                                                                                                         \
-    __attribute__((visibility("default"))) int NAME DECLARED                                                                   \
-    {                                                                                                                          \
-        int answer = REAL(NAME) GIVEN;                                                                                         \
-        fdcache_changed((unsigned)(HIGHEST));                                                                                  \
-        return answer;                                                                                                         \
-    }
-
-WRAPPER_CLOSES(close, (int fd), (fd), fd)
-WRAPPER_CLOSES(__close, (int fd), (fd), fd)
-WRAPPER_CLOSES(dup2, (int fd, int to), (fd, to), to)
-WRAPPER_CLOSES(__dup2, (int fd, int to), (fd, to), to)
-WRAPPER_CLOSES(dup3, (int fd, int to, int flags), (fd, to, flags), to)
-WRAPPER_CLOSES(close_range, (unsigned first, unsigned last, int flags), (first, last, flags), last)
+WRAPPER_NATIVE(int, close, (int fd), (fd))
+WRAPPER_NATIVE(int, __close, (int fd), (fd))
+WRAPPER_NATIVE(int, dup2, (int fd, int to), (fd, to))
+WRAPPER_NATIVE(int, __dup2, (int fd, int to), (fd, to))
+WRAPPER_NATIVE(int, dup3, (int fd, int to, int flags), (fd, to, flags))
+WRAPPER_NATIVE(int, close_range, (unsigned first, unsigned last, int flags), (first, last, flags))
 
 void closefrom(int first); /* not in the headers of glibc 2.31 */
 __attribute__((visibility("default"))) void closefrom(int first)
 {
     REAL(closefrom)(first);
-    fdcache_changed(UINT_MAX);
 }
 
+WRAPPER_NATIVE(int, fchdir, (int fd), (fd))
 WRAPPER_NATIVE(char *, getcwd, (char *to, size_t size), (to, size))
 WRAPPER_NATIVE(char *, __getcwd_chk, (char *to, size_t size, size_t room), (to, size, room))
 WRAPPER_NATIVE(char *, getwd, (char *to), (to))

@@ -134,7 +134,6 @@ static FILE *wrap_stdio_replace(FILE *stream, int fd, int flags)
 {
     const int to = fileno(stream);
     long code = SYS3(SYS_dup3, fd, to, flags & O_CLOEXEC);
-    fdcache_changed((unsigned)to);
     if (code < 0) {
         fclose(stream);
         errno = (int)-code;

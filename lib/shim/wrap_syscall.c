@@ -18,7 +18,6 @@
 
 #include "base/sys.h"
 #include "shim/wrap.h"
-#include "shim/parent_cache.h"
 #include "shim/wrap_credentials.h"
 #include "shim/wrap_directory.h"
 #include "shim/wrap_landlock.h"
@@ -252,10 +251,9 @@ static long wrap_syscall_meta_call(long number, const long a[6], bool *known)
     }
 }
 
-/* What names a path for something else than a file's own sake, and what closes descriptors. */
+/* What names a path for something else than a file's own sake, and who the process is. */
 static long wrap_syscall_other_call(long number, const long a[6], bool *known)
 {
-    long answer;
     *known = true;
     switch (number) {
     case SYS_chdir:
@@ -284,23 +282,12 @@ static long wrap_syscall_other_call(long number, const long a[6], bool *known)
     case SYS_setgroups:
     case SYS_capset:
         credentials_prepare();
-        answer = REAL(syscall)(number, a[0], a[1], a[2]);
-        parent_cache_forget();
-        return answer;
+        return REAL(syscall)(number, a[0], a[1], a[2]);
     case SYS_prctl:
         return prctl(I(0), a[1], a[2], a[3], a[4]);
     case SYS_seccomp:
         process_will_be_filtered();
         return REAL(syscall)(number, a[0], a[1], a[2]);
-    case SYS_close:
-#ifdef SYS_dup2
-    case SYS_dup2:
-#endif
-    case SYS_dup3:
-    case SYS_close_range:
-        answer = REAL(syscall)(number, a[0], a[1], a[2]);
-        fdcache_changed(UINT_MAX);
-        return answer;
     case SYS_chroot:
         return chroot(P(0));
     case SYS_name_to_handle_at:

@@ -13,9 +13,7 @@
 #include <unistd.h>
 
 #include "base/sys.h"
-#include "shim/cwd.h"
 #include "shim/wrap.h"
-#include "shim/parent_cache.h"
 
 /* The original call goes first. OURS is the error that a redirected file gives where the trunk has none. */
 #define TRUNK(PATH, REAL, OURS)                                                                                                \
@@ -36,27 +34,13 @@
 WRAPPER int chdir(const char *path)
 {
     WRAPPER_LAUNDER(path);
-    cwd_change();
-    int result = (int)TRUNK(path, REAL(chdir)(path), WRAPPER_THERE(SYS1(SYS_chdir, t.real_path)));
-    cwd_changed();
-    return result;
+    return (int)TRUNK(path, REAL(chdir)(path), WRAPPER_THERE(SYS1(SYS_chdir, t.real_path)));
 }
 
-WRAPPER int fchdir(int fd)
-{
-    cwd_change();
-    int result = REAL(fchdir)(fd);
-    cwd_changed();
-    return result;
-}
-
-/* The same path leads elsewhere. */
 WRAPPER int chroot(const char *path)
 {
     WRAPPER_LAUNDER(path);
-    int result = (int)TRUNK(path, REAL(chroot)(path), WRAPPER_THERE(SYS1(SYS_chroot, t.real_path)));
-    parent_cache_forget();
-    return result;
+    return (int)TRUNK(path, REAL(chroot)(path), WRAPPER_THERE(SYS1(SYS_chroot, t.real_path)));
 }
 
 #define PATH_START offsetof(struct sockaddr_un, sun_path)

@@ -2,7 +2,7 @@
  * SPDX-FileCopyrightText: The shunt authors */
 
 /* Extended attributes that are looked at (those that are changed: wrap_meta.c). Programs ask for them after a file's
- * status, ls -l for two of each file: so first the file that was looked at last is tried (last_lookup.h). */
+ * status, ls -l for two of each file. */
 
 #include <fcntl.h>
 #include <sys/xattr.h>
@@ -10,7 +10,6 @@
 #include "base/sys.h"
 #include "shim/state.h"
 #include "shim/wrap.h"
-#include "shim/last_lookup.h"
 
 /* What is asked of a path seen from a descriptor. */
 struct question {
@@ -62,23 +61,8 @@ static long wrap_xattr_ask(struct target *to, const struct question *asked)
     return answer;
 }
 
-static bool wrap_xattr_ask_at_a_last_lookup(const char *path, const struct question *asked, long *answer)
-{
-    struct last_lookup last_lookup;
-    const int has = __atomic_load_n(&shim_state.abilities.has_xattrat, __ATOMIC_RELAXED);
-    if (has != 1 || !last_lookup_at(&last_lookup, path)) /* ask finds that out */
-        return false;
-    *answer = wrap_xattr_ask_from(last_lookup.at, last_lookup.name, asked);
-    return last_lookup_holds(&last_lookup, *answer) && !wrap_xattr_is_refused(*answer);
-}
-
 #define WRAPPER_ASK(PATH, ASKED, REAL)                                                                                         \
-    ({                                                                                                                         \
-        long asked_;                                                                                                           \
-        wrap_xattr_ask_at_a_last_lookup(PATH, ASKED, &asked_)                                                                  \
-            ? wrap_answer(asked_)                                                                                              \
-            : WRAPPER_PATH(AT_FDCWD, PATH, wrap_follow((ASKED)->flags), REAL, wrap_xattr_ask(&t, ASKED));                      \
-    })
+    WRAPPER_PATH(AT_FDCWD, PATH, wrap_follow((ASKED)->flags), REAL, wrap_xattr_ask(&t, ASKED))
 
 WRAPPER ssize_t getxattr(const char *path, const char *name, void *value, size_t size)
 {

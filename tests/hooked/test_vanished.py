@@ -75,7 +75,7 @@ def test_a_lost_node_makes_nothing_any_more(stage, guard):
         assert len(list(stage.session.root.rglob(f".shunt/b/*/*/*/{stage.names['n']}"))) == 1
 
 
-@guarded("leaf-without-a-look")
+@guarded("leaf-without-a-lease")
 def test_a_lost_node_makes_nothing_in_a_leaf_that_it_keeps_open(stage, guard):
     """As it is where each part of a path is asked for: by the descriptor it comes there, though the leaf is another
     branch's by now."""
@@ -101,7 +101,7 @@ def test_a_lost_node_makes_nothing_in_a_leaf_that_it_keeps_open(stage, guard):
         assert copies() == 1
 
 
-@guarded("leaf-without-a-look")
+@guarded("leaf-without-a-lease")
 def test_what_a_lost_node_removes_from_a_leaf_that_it_keeps_open_is_gone_everywhere(stage, guard):
     stage.begin(",".join(filter(None, ("near", guard))))
     assert stage.does("c", "make('n')") == "None"
@@ -119,7 +119,7 @@ def test_what_a_lost_node_removes_from_a_leaf_that_it_keeps_open_is_gone_everywh
     assert stage.does("a", "os.path.exists('n')") == "False"
 
 
-@guarded("leaf-without-a-look")
+@guarded("leaf-without-a-lease")
 def test_a_lost_node_renames_nothing_in_a_leaf_that_it_keeps_open(stage, guard):
     """It is as if it had not begun, until the node is back as another one, and then it is done."""
     stage.begin(",".join(filter(None, ("near", guard))))

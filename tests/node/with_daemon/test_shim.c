@@ -10,7 +10,6 @@
 
 #include "base/clock.h"
 #include "place.h"
-#include "shim/cwd.h"
 #include "shim/process.h"
 #include "shim/real.h"
 #include "shim/scratch.h"
@@ -246,89 +245,4 @@ Test(process, more_roots_than_there_is_room_for)
     start_with(roots);
     cr_assert_eq(shim_state.process.count, NAMES_ROOTS);
     cr_assert_str_eq(shim_state.roots[NAMES_ROOTS - 1].path, place_path("root%d", NAMES_ROOTS - 1));
-}
-
-Test(process, foreign_directories_are_remembered)
-{
-    const struct dirid one = {10, 20};
-    start_with(place_path("a"));
-    cr_assert_not(process_is_foreign(1, one));
-    process_set_foreign(1, one);
-    cr_assert(process_is_foreign(1, one));
-    cr_assert_not(process_is_foreign(2, one), "another device");
-    cr_assert_not(process_is_foreign(1, (struct dirid){10, 22}), "another birth");
-    cr_assert_not(process_is_foreign(1, (struct dirid){11, 20}));
-    cr_assert_not(process_is_foreign(1, (struct dirid){20, 10}));
-}
-
-/* Whatever is displaced by others, nothing is taken for what it is not. */
-Test(process, the_memory_of_foreign_directories_does_not_lie)
-{
-    unsigned kept = 0;
-    start_with(place_path("a"));
-    for (uint64_t i = 1; i <= 20000; i++)
-        process_set_foreign(1, (struct dirid){2 * i, 5});
-    for (uint64_t i = 1; i <= 20000; i++) {
-        kept += process_is_foreign(1, (struct dirid){2 * i, 5});
-        cr_assert_not(process_is_foreign(1, (struct dirid){2 * i + 1, 5}));
-        cr_assert_not(process_is_foreign(2, (struct dirid){2 * i, 5}));
-    }
-    cr_assert(kept > PROCESS_FOREIGN / 2 && kept <= PROCESS_FOREIGN);
-}
-
-/* Dead ends last as long as the second does. */
-static void await_second(void)
-{
-    uint64_t second = clock_of(CLOCK_MONOTONIC_COARSE) / CLOCK_SECOND;
-    while (clock_of(CLOCK_MONOTONIC_COARSE) / CLOCK_SECOND == second)
-        usleep(1000);
-}
-
-Test(process, dead_ends_are_remembered)
-{
-    await_second();
-    cr_assert_not(process_is_negative("/x/y"));
-    process_set_negative(0, "/x/y");
-    cr_assert(process_is_negative("/x/y"));
-    cr_assert_not(process_is_negative("/x/z"));
-    cr_assert_not(process_is_negative("/x"));
-    process_made_name();
-    cr_assert_not(process_is_negative("/x/y"), "it may lead somewhere now");
-    process_set_negative(0, "/x/y");
-    cr_assert(process_is_negative("/x/y"));
-}
-
-Test(process, dead_ends_are_forgotten_in_time)
-{
-    await_second();
-    process_set_negative(0, "/x/y");
-    cr_assert(process_is_negative("/x/y"));
-    await_second();
-    cr_assert_not(process_is_negative("/x/y"));
-}
-
-Test(cwd, is_believed_for_a_spin_and_until_it_changes)
-{
-    uint64_t now;
-    while ((now = cwd_now()) == cwd_now())
-        continue;
-    now = cwd_now();
-    cr_assert_not(cwd_is_apart());
-    cwd_set_apart(now);
-    cr_assert(cwd_is_apart());
-    while (cwd_now() == now)
-        continue;
-    cr_assert_not(cwd_is_apart(), "the moment is over");
-
-    now = cwd_now();
-    cwd_change();
-    cr_assert_eq(cwd_now(), 0, "a change is under way");
-    cwd_set_apart(now);
-    cr_assert_not(cwd_is_apart());
-    cwd_changed();
-    cr_assert_not(cwd_is_apart(), "that was before the change");
-    cwd_set_apart(cwd_now());
-    cr_assert(cwd_is_apart());
-    cwd_forget();
-    cr_assert_not(cwd_is_apart());
 }

@@ -10,11 +10,10 @@
 #include <pthread.h>
 
 #include "request/channel.h"
-#include "shim/cwd.h"
 #include "shim/claim.h"
 #include "shim/promote.h"
 #include "shim/fdcache.h"
-#include "shim/parent_cache.h"
+#include "shim/parent_guess.h"
 #include "shimmed.h"
 
 TestSuite(target, .init = shimmed_init, .fini = shimmed_finish, .timeout = 120);
@@ -291,98 +290,129 @@ static int how_alias(const char *path)
     return found;
 }
 
-Test(target, dead_ends_are_not_searched_again)
+/* Natively: by another program. */
+Test(target, an_alias_that_another_program_makes_is_seen_at_once)
 {
-    uint64_t second = clock_of(CLOCK_MONOTONIC_COARSE) / CLOCK_SECOND;
-    while (clock_of(CLOCK_MONOTONIC_COARSE) / CLOCK_SECOND == second)
-        usleep(1000);
-    const char *path = place_path("beside/alias/f");
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "%s", place_path("beside/alias/f"));
     cr_assert_eq(how_alias(path), TARGET_FOREIGN);
-    cr_assert(process_is_negative(path));
-    cr_assert_eq(symlink("../r/out", place_path("beside/alias")), 0); /* natively: by another program */
-    cr_assert_eq(how_alias(path), TARGET_FOREIGN, "for the rest of the second");
-    cr_assert_eq(shim_target_how(path, TARGET_MAKES), TARGET_MANAGED, "a call that makes a name looks each time");
-    cr_assert_eq(how_alias(path), TARGET_MANAGED, "and this process made one");
+    cr_assert_eq(how_alias(path), TARGET_FOREIGN);
+    cr_assert_eq(symlink("../r/out", place_path("beside/alias")), 0);
+    cr_assert_eq(how_alias(path), TARGET_MANAGED);
+    cr_assert_eq(unlink(place_path("beside/alias")), 0);
+    cr_assert_eq(how_alias(path), TARGET_FOREIGN);
 }
 
-/* What is remembered, and given back. */
-
-Test(target, a_foreign_directory_that_came_under_the_root)
+/* What is none may lead to a root or not. */
+Test(target, dead_ends)
 {
-    struct dirid id = id_at(place_path("beside"));
-    cr_assert_eq(shim_target_how(place_path("beside/f"), TARGET_MAKES), TARGET_FOREIGN);
-    cr_assert(process_is_foreign(shim_state.roots[0].device, id));
-    cr_assert_eq(rename(place_path("beside"), place_path("r/beside")), 0);
-    request_raise_places(shim_state.roots[0].channel);
-    cr_assert_not(process_is_foreign(shim_state.roots[0].device, id));
-    cr_assert_eq(shim_target_how(place_path("r/beside/f"), TARGET_MAKES), TARGET_MANAGED);
+    static const struct {
+        const char *path;
+        unsigned want;
+        bool is_one;
+    } looks[] = {
+        {"beside/none", TARGET_FOLLOW, true},
+        {"beside/none/f", TARGET_FOLLOW, true},
+        {"beside//none//./f", TARGET_FOLLOW, false},
+        {"none/none/none/f", 0, true},
+        {"beside/to_file", TARGET_FOLLOW, false},
+        {"beside/to_file", 0, true},
+        {"beside/to_out/f", 0, false},
+        {"beside/to_out/none/f", 0, false},
+        {"beside/to_none/f", 0, false},
+        {"beside/../r/out/f", 0, false},
+        {"r/out/f", 0, false},
+        {"r/none/f", 0, false},
+        {"beside/none/", 0, false},
+        {"beside/..", 0, false},
+        {"beside/by_link/none", 0, true},
+        {"beside/plain/f", TARGET_FOLLOW, true},
+    };
+    place_file("beside/plain", "");
+    cr_assert_eq(symlink("../r/out/f", place_path("beside/to_file")), 0);
+    cr_assert_eq(symlink("../r/out", place_path("beside/to_out")), 0);
+    cr_assert_eq(symlink("../r/none", place_path("beside/to_none")), 0);
+    cr_assert_eq(symlink("../beside", place_path("beside/by_link")), 0);
+    for (size_t i = 0; i < sizeof looks / sizeof *looks; i++)
+        cr_assert_eq(dead_end(AT_FDCWD, place_path("%s", looks[i].path), looks[i].want), looks[i].is_one, "%s", looks[i].path);
+    int beside = place_open("beside"), out = place_open("r/out");
+    cr_assert(dead_end(beside, "none", 0) && !dead_end(out, "none", 0) && !dead_end(beside, "../r/out/none", 0));
+    cr_assert(chdir(place_path("beside")) == 0 && dead_end(AT_FDCWD, "none", 0) && !dead_end(AT_FDCWD, "to_out/none", 0));
+    cr_assert(chdir(place_path("r/out")) == 0 && !dead_end(AT_FDCWD, "none", 0));
+    cr_assert(dead_end(AT_FDCWD, "../../beside/none", 0));
 }
 
-/* Is it remembered where these path leads? Within a tick of the clock, which may just have come to its end. */
-static bool is_remembered(const char *path)
+Test(target, a_directory_that_another_program_moves_under_the_root_is_seen_at_once)
 {
+    int fd = place_open("beside");
     struct target t;
+    cr_assert_eq(shim_target_how(place_path("beside/f"), TARGET_MAKES), TARGET_FOREIGN);
+    cr_assert_eq(target_find(&t, fd, "f", 0), TARGET_FOREIGN);
+    cr_assert_eq(rename(place_path("beside"), place_path("r/beside")), 0);
+    cr_assert_eq(target_find(&t, fd, "f", 0), TARGET_MANAGED);
+    target_done(&t);
+    cr_assert_eq(shim_target_how(place_path("r/beside/f"), TARGET_MAKES), TARGET_MANAGED);
+    close(fd);
+}
+
+/* What is guessed, and given back. */
+
+static bool is_guessed(const char *path, const char *directory)
+{
     struct parent parent;
     struct path_parts parts;
     path_split(&parts, path);
-    for (int i = 0; i < 1000; i++) {
-        for (int j = 0; j < 10; j++)
-            if (target_find(&t, AT_FDCWD, path, 0) == TARGET_MANAGED)
-                target_done(&t);
-        const struct parent_cache_path words = parent_cache_words(AT_FDCWD, path, parts.parent_length);
-        if (parent_cache_recall(&words, &parent, &(uint64_t){0})) {
-            cr_assert(dirid_equal(parent.dir, id_at(place_path("r/out"))));
-            cr_assert(parent.root == &shim_state.roots[0] && parent.mount != 0);
-            return true;
-        }
-    }
-    return false;
+    if (!parent_guess(parent_guess_word(AT_FDCWD, path, parts.parent_length), &parent))
+        return false;
+    cr_assert(dirid_equal(parent.dir, id_at(directory)));
+    cr_assert(parent.root == &shim_state.roots[0] && parent.mount != 0);
+    return true;
 }
 
-Test(target, where_words_lead_is_remembered)
+static void use_often(const char *path, unsigned want)
 {
-    cr_assert_eq(symlink("out", place_path("r/link")), 0);
-    cr_assert(is_remembered(place_path("r/out/f")));
-    cr_assert(is_remembered(place_path("r/out//f")));
-    cr_assert_not(is_remembered(place_path("r/link/f")));
-    cr_assert_not(is_remembered(place_path("r//out/f")));
-    cr_assert_not(is_remembered(place_path("r/./out/f")));
-    cr_assert_not(is_remembered(place_path("r/out/../out/f")));
-    cr_assert_eq(chdir(place_path("r")), 0);
-    cwd_change(), cwd_changed();
-    cr_assert(is_remembered("out/f"));
-    cr_assert_not(is_remembered("link/f"));
-    cr_assert_not(is_remembered("../r/out/f"));
-    cr_assert_eq(chdir("out"), 0);
-    cwd_change(), cwd_changed();
-    cr_assert(is_remembered("f"));
-    cr_assert_not(is_remembered("./f"));
-}
-
-static bool is_recalled(const char *path, size_t parent_length)
-{
-    struct parent parent;
-    const struct parent_cache_path words = parent_cache_words(AT_FDCWD, path, parent_length);
-    return parent_cache_recall(&words, &parent, &(uint64_t){0});
-}
-
-Test(target, where_words_lead_is_forgotten)
-{
-    const char *path = place_path("r/out/f");
-    const size_t length = strlen(path) - 1;
     struct target t;
-    cr_assert(is_remembered(path));
-    request_raise_places(shim_state.roots[0].channel);
-    cr_assert_not(is_recalled(path, length));
-    cr_assert(is_remembered(path));
-    parent_cache_forget();
-    cr_assert_not(is_recalled(path, length));
-    cr_assert(is_remembered(path));
-    usleep(20000); /* a tick of the slowest clock is 10 ms */
-    cr_assert_not(is_recalled(path, length));
-    cr_assert(is_remembered(path));
-    cr_assert_eq(target_find(&t, AT_FDCWD, path, TARGET_MAKES), TARGET_MANAGED, "a call that makes a file asks the kernel");
+    for (int i = 0; i < 10; i++)
+        if (target_find(&t, AT_FDCWD, path, want) == TARGET_MANAGED)
+            target_done(&t);
+}
+
+#define MAKES_LATER (TARGET_MAKES | TARGET_ASKS | TARGET_LATER)
+
+Test(target, where_words_lead_is_guessed_for_files_that_are_to_be_made)
+{
+    char path[PATH_MAX], out[PATH_MAX];
+    struct target t;
+    snprintf(path, sizeof path, "%s", place_path("r/out/f"));
+    snprintf(out, sizeof out, "%s", place_path("r/out"));
+    use_often(path, 0);
+    use_often(path, TARGET_MAKES);
+    cr_assert_not(is_guessed(path, out));
+    use_often(path, MAKES_LATER);
+    cr_assert(is_guessed(path, out));
+    cr_assert_eq(target_find(&t, AT_FDCWD, path, MAKES_LATER), TARGET_MANAGED);
+    cr_assert(t.unseen);
     target_done(&t);
+    cr_assert_eq(target_find(&t, AT_FDCWD, path, TARGET_MAKES), TARGET_MANAGED);
+    cr_assert_not(t.unseen, "nothing else goes by that");
+    target_done(&t);
+    cr_assert_eq(target_find(&t, AT_FDCWD, place_path("r/out/.shunt-dir"), MAKES_LATER), -EPERM, "the kernel was asked");
+}
+
+Test(target, a_guess_that_was_wrong_is_dropped)
+{
+    struct message reserve = {.type = MESSAGE_CREATE, .create.entry = {.type = DT_REG, .state = RECORD_PENDING}};
+    struct target t;
+    cr_assert_eq(chdir(place_path("r/out")), 0);
+    use_often("f", MAKES_LATER);
+    cr_assert(is_guessed("f", "."));
+    cr_assert_eq(mkdir(place_path("r/other"), 0700), 0);
+    cr_assert_eq(chdir(place_path("r/other")), 0);
+    cr_assert_eq(target_find(&t, AT_FDCWD, "f", MAKES_LATER), TARGET_MANAGED);
+    cr_assert(t.unseen);
+    cr_assert_eq(target_hold(&t, &reserve), TARGET_ASTRAY);
+    target_done(&t);
+    cr_assert_not(is_guessed("f", "."));
 }
 
 Test(target, no_room_is_kept)
@@ -581,22 +611,26 @@ static void set_far(void)
 
 enum way { BY_PATH, FROM_BRANCHES, FROM_LEAF };
 
-/* How the place of a file was reached that can be opened; the descriptor that was used. */
+/* How a file was reached that was looked at, and the descriptor that was used. */
 static enum way way_to(const char *path, int *at)
 {
-    struct target t = hot(path, 0);
+    struct target t = hot(path, TARGET_LOOKS);
+    struct statx stat;
+    int code;
+    enum way way;
     cr_assert_eq(target_place(&t), 0);
-    cr_assert_eq(t.real_path[0], '/');
-    target_come_to_leaf(&t);
-    *at = t.real_at;
-    int fd = openat(t.real_at, t.real_path, O_RDONLY | O_CLOEXEC);
-    enum way way = t.real_path[0] == '/' ? BY_PATH : strchr(t.real_path, '/') != NULL ? FROM_BRANCHES : FROM_LEAF;
-    cr_assert(fd >= 0 && (way == FROM_LEAF) == (t.leaf >= 0) && (way == BY_PATH) == (*at == AT_FDCWD));
-    cr_assert(!target_goes_on(&t, fd) && t.leaf < 0);
+    target_come_to_look(&t);
+    do {
+        *at = t.real_at;
+        way = t.real_path[0] == '/' ? BY_PATH : strchr(t.real_path, '/') != NULL ? FROM_BRANCHES : FROM_LEAF;
+        cr_assert((way == FROM_LEAF) == t.by_leaf && (way == BY_PATH) == (*at == AT_FDCWD));
+        code = sys_statx(t.real_at, t.real_path, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &stat);
+    } while (target_looks_again(&t, code));
+    cr_assert(code == 0 && S_ISREG(stat.stx_mode));
+    cr_assert_eq(target_place(&t), 0);
     target_come_near(&t);
-    cr_assert(t.real_at == AT_FDCWD ? way == BY_PATH : strchr(t.real_path, '/') != NULL, "by its branch's name");
-    close(fd);
-    fd = operate_open(&t, O_RDONLY, 0);
+    cr_assert(t.real_at == AT_FDCWD || strchr(t.real_path, '/') != NULL, "what changes it goes by its branch's name");
+    int fd = operate_open(&t, O_RDONLY, 0);
     cr_assert_geq(fd, 0);
     close(fd);
     return way;
@@ -615,12 +649,14 @@ static void assert_kept(int fd)
     cr_assert(fd >= NEAR_LOWEST && fcntl(fd, F_GETFD) == FD_CLOEXEC);
 }
 
-Test(held, a_file_in_a_branch_is_named_from_its_leaf_where_paths_are_far)
+Test(held, a_file_in_a_branch_is_looked_at_from_its_leaf_where_paths_are_far)
 {
-    const char *path = place_path("r/out/f");
+    char path[PATH_MAX];
     int at;
+    snprintf(path, sizeof path, "%s", place_path("r/out/f"));
     make_file(path, 'f');
-    cr_assert_eq(way_to(path, &at), BY_PATH);
+    for (int i = 0; i < 100; i++)
+        cr_assert_eq(way_to(path, &at), BY_PATH);
     set_far();
     cr_assert_eq(way_to(path, &at), FROM_LEAF);
     assert_kept(at);
@@ -642,51 +678,61 @@ Test(held, a_file_in_a_branch_is_named_from_its_leaf_where_paths_are_far)
     cr_assert(fcntl(leaf, F_GETFD) == 0 && fcntl(branches, F_GETFD) == 0);
 }
 
-/* How a process that only looks at it reaches it, and that it does. */
-static enum way way_to_look(const char *path, int *at)
+static unsigned count_kept(void)
 {
-    struct target t = hot(path, TARGET_LOOKS);
-    struct statx stat;
-    int code;
-    cr_assert_eq(target_place(&t), 0);
-    target_come_to_look(&t);
-    *at = t.real_at;
-    const enum way way = t.leaf >= 0 ? FROM_LEAF : t.real_at == AT_FDCWD ? BY_PATH : FROM_BRANCHES;
-    do
-        code = sys_statx(t.real_at, t.real_path, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &stat);
-    while (target_goes_on(&t, code));
-    cr_assert(code == 0 && S_ISREG(stat.stx_mode));
-    target_done(&t);
-    return way;
+    unsigned count = 0;
+    for (int fd = NEAR_LOWEST; fd < 1024; fd++)
+        count += fcntl(fd, F_GETFD) >= 0;
+    return count;
 }
 
-static int look_until_kept(const char *path)
+/* As by threads that have tables of their own, in which each finds the other's descriptors closed. */
+Test(held, so_many_are_opened_and_no_more)
 {
-    int at = AT_FDCWD;
-    for (int i = 0; i < 100 && at == AT_FDCWD; i++)
-        way_to_look(path, &at);
-    cr_assert_geq(at, 0, "it is never kept");
-    return at;
-}
-
-Test(held, who_looks_often_keeps_the_leaf_on_every_file_system)
-{
-    const char *path = place_path("r/out/f");
-    int at;
+    char path[PATH_MAX];
+    int at, null = open("/dev/null", O_RDONLY);
+    snprintf(path, sizeof path, "%s", place_path("r/out/f"));
     make_file(path, 'f');
-    for (int i = 0; i < 10; i++)
-        cr_assert_eq(way_to_look(path, &at), BY_PATH, "only a process that does so often");
-    int leaf = look_until_kept(path);
-    assert_kept(leaf);
-    cr_assert_eq(way_to(path, &at), BY_PATH, "only a process that looks");
-    dup2(place_open("r/out"), leaf);
-    fdcache_changed((unsigned)leaf);
-    cr_assert_eq(way_to_look(path, &at), BY_PATH, "the program has another file there");
-    int again = look_until_kept(path);
-    cr_assert(again != leaf && fcntl(leaf, F_GETFD) == 0);
-    sys_close(again);
-    way_to_look(path, &at);
-    cr_assert_eq(look_until_kept(path), again, "it was noticed that it was closed");
+    set_far();
+    for (int i = 0; i < 200; i++) {
+        way_to(path, &at);
+        if (at >= NEAR_LOWEST)
+            dup2(null, at);
+    }
+    cr_assert_eq(way_to(path, &at), BY_PATH);
+    cr_assert_leq(count_kept(), FDCACHE_TRIES + FDCACHE_LEAVES);
+}
+
+/* Put there between the question and the look, with a file of that name; and something was kept meanwhile. */
+Test(held, what_was_looked_at_in_another_directory_is_looked_at_again)
+{
+    char path[PATH_MAX];
+    int at;
+    struct statx stat;
+    snprintf(path, sizeof path, "%s", place_path("r/out/f"));
+    make_file(path, 'f');
+    cr_assert_eq(mkdir(place_path("r/d"), 0700), 0);
+    place_file("r/d/f", "another one");
+    int other = place_open("r/d");
+    set_far();
+    for (int kept = 0; kept < 2; kept++) {
+        cr_assert_eq(way_to(path, &at), FROM_LEAF);
+        struct target t = hot(path, TARGET_LOOKS);
+        cr_assert_eq(target_place(&t), 0);
+        target_come_to_look(&t);
+        cr_assert_eq(t.real_at, at);
+        if (kept)
+            shim_state.fdcache.opened += (uint64_t)1 << 32;
+        else
+            dup2(other, at);
+        cr_assert_eq(sys_statx(t.real_at, t.real_path, 0, STATX_SIZE, &stat), 0);
+        cr_assert_eq(stat.stx_size, kept ? 1 : 11);
+        cr_assert(target_looks_again(&t, 0));
+        cr_assert_eq(sys_statx(t.real_at, t.real_path, 0, STATX_SIZE, &stat), 0);
+        cr_assert_eq(stat.stx_size, 1);
+        cr_assert_not(target_looks_again(&t, 0));
+        target_done(&t);
+    }
 }
 
 static void place_of(const char *path, char to[PATH_MAX])
@@ -722,10 +768,10 @@ Test(held, a_leaf_that_was_removed_is_looked_for_again)
     close(open(file, O_CREAT | O_WRONLY | O_EXCL | O_CLOEXEC, 0600));
     struct target t = hot(path, 0);
     cr_assert_eq(target_place(&t), 0);
-    target_come_to_leaf(&t);
-    cr_assert(t.leaf >= 0 && openat(t.real_at, t.real_path, O_RDONLY | O_CLOEXEC) == -1 && errno == ENOENT);
-    cr_assert(target_goes_on(&t, -ENOENT) && faccessat(t.real_at, t.real_path, F_OK, 0) == 0);
-    cr_assert(!target_goes_on(&t, 0));
+    target_come_to_look(&t);
+    cr_assert(t.by_leaf && openat(t.real_at, t.real_path, O_RDONLY | O_CLOEXEC) == -1 && errno == ENOENT);
+    cr_assert(target_looks_again(&t, -ENOENT) && faccessat(t.real_at, t.real_path, F_OK, 0) == 0);
+    cr_assert(!target_looks_again(&t, 0));
     target_done(&t);
     cr_assert_eq(way_to(path, &at), FROM_LEAF);
 }
@@ -767,10 +813,10 @@ Test(held, a_process_keeps_some_leaves_and_no_more)
     set_far();
     for (int i = 0; i < 2 * DIRECTORIES; i++) {
         path_in(i % DIRECTORIES, path);
-        cr_assert_eq(way_to(path, &at), FROM_LEAF);
+        cr_assert_eq(way_to(path, &at), i % DIRECTORIES < FDCACHE_LEAVES ? FROM_LEAF : FROM_BRANCHES);
         highest = at > highest ? at : highest;
     }
-    cr_assert_leq(highest, NEAR_LOWEST + 33, "the branches, 32 leaves, and one that takes the place of another");
+    cr_assert_eq(highest, NEAR_LOWEST + FDCACHE_LEAVES, "and the branches");
 }
 
 static void *read_all(void *from)

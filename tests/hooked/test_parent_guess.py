@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # SPDX-FileCopyrightText: The shunt authors
-"""What becomes of a directory in which a process makes and removes files, where each part of a path is a message to a server:
-there the process goes by what it remembers and by a descriptor of the directory (lib/shim/parent_cache.h)."""
+"""What becomes of a directory in which a process makes and removes files, also where each part of a path is a message to a server,
+and the process keeps descriptors (lib/shim/fdcache.h). It asks for a new name where it guesses that the words lead
+(lib/shim/parent_guess.h)."""
 
 import ctypes
 import os
@@ -9,9 +10,8 @@ import shutil
 
 import conftest
 import pytest
-from test_interleavings import expect, guarded
 
-ROUNDS = 3  # what is remembered may be looked at again just when it does not hold any more
+ROUNDS = 3
 EXCHANGE = 2
 
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="chroot and mount are for the superuser, and who becomes him in a "
@@ -75,11 +75,11 @@ def makes_in_both(stage, place, change):
     return told == ["ENOENT", "None"] * ROUNDS and eval(stage.does("b", listed)) == [["after-0", "after-2"], ["after-1"]]
 
 
-@guarded("place-unasked")
-def test_a_program_without_the_library_puts_another_directory_there(stage, guard, place):
+@pytest.mark.parametrize("where", ["near", None])
+def test_a_program_without_the_library_puts_another_directory_there(stage, where, place):
     """Its files are others, and what is made is made there."""
-    stage.begin(",".join(filter(None, ("near", guard))))
-    expect(guard, makes_in_both(stage, place, lambda: exchange(stage)))
+    stage.begin(where)
+    assert makes_in_both(stage, place, lambda: exchange(stage))
 
 
 def test_another_node_puts_another_directory_there(stage, place):
@@ -88,11 +88,11 @@ def test_another_node_puts_another_directory_there(stage, place):
     assert makes_in_both(stage, place, lambda: stage.does("b", renames))
 
 
-@guarded("place-unasked")
-def test_a_program_without_the_library_removes_it(stage, guard, place):
-    stage.begin(",".join(filter(None, ("near", guard))))
+@pytest.mark.parametrize("where", ["near", None])
+def test_a_program_without_the_library_removes_it(stage, where, place):
+    stage.begin(where)
     at = stage.out / "at"
-    expect(guard, made_while(stage, place, lambda: shutil.rmtree(at), ROUNDS, at.mkdir) == ["ENOENT"] * 2 * ROUNDS)
+    assert made_while(stage, place, lambda: shutil.rmtree(at), ROUNDS, at.mkdir) == ["ENOENT"] * 2 * ROUNDS
 
 
 REMOVES = """
@@ -162,19 +162,23 @@ def test_what_was_mounted_elsewhere_can_be_unmounted(stage):
 
 OWN = """
 use(at)
+os.stat(f"{root}/out/file")
+number, = (one for one in kept() if "/out-" in os.readlink(f"/proc/self/fd/{{one}}"))
 fd = os.open(at, os.O_RDONLY)
-number, = (one for one in kept() if os.readlink(f"/proc/self/fd/{{one}}") == at)
 os.dup2(fd, number)
 for name in range(40):
     os.mkdir(f"{root}/out/{{name}}")
-    use(f"{root}/out/{{name}}")
+    make(f"{root}/out/{{name}}/file")
+    os.stat(f"{root}/out/{{name}}/file")
+    os.stat(f"{root}/out/file")
 print(os.readlink(f"/proc/self/fd/{{number}}") == at, len(kept()))
 """
 
 
-def test_a_programs_own_descriptor_of_that_directory_stays(stage):
-    """There are at most 65 others of this root: of the branches, of 32 leaves and of 32 directories."""
+def test_a_programs_own_descriptor_stays(stage):
+    """There are at most 33 others of this root: of the branches and of 32 leaves."""
     (stage.out / "at").mkdir()
     stage.begin("near")
+    stage.does("c", "make('file')")
     program = (KEEPS + OWN).format(root=stage.session.root, area=stage.area)
-    assert stage.does("c", f"exec({program!r}, globals())") in ("True 65\nNone", "True 66\nNone")
+    assert stage.does("c", f"exec({program!r}, globals())") == "True 33\nNone"
