@@ -35,6 +35,7 @@
 #include "membership/homes.h"
 #include "membership/root_watch.h"
 #include "membership/session_view.h"
+#include "name_cache.h"
 #include "ops/ops.h"
 #include "prefetch/grant.h"
 #include "prefetch/prefetch.h"
@@ -795,6 +796,17 @@ static bool start_is_far(const struct shuntd *shuntd)
     return BROKEN("near") || (statfs(shuntd->root.path, &filesystem) == 0 && filesystem.f_type == FUSE_SUPER_MAGIC);
 }
 
+/* What is promised there, and what would change that. */
+static void start_judge_names(struct shuntd *shuntd)
+{
+    shuntd->root.keeps_names = name_cache_is_kept(shuntd->root.path);
+    if (shuntd->root.keeps_names)
+        log_line("%s: names of another time may be kept by NFS, so each call asks the server for its directory first: "
+                 "names are strict, attributes of files are as old as NFS keeps them (mount it with lookupcache=none to have "
+                 "the kernel ask for names)",
+                 shuntd->root.path);
+}
+
 static int start_open_rooms(struct shuntd *shuntd)
 {
     int code = answer_queue_create(&shuntd->answers);
@@ -815,6 +827,7 @@ static int start_open_rooms(struct shuntd *shuntd)
         listen_set_branch(shuntd->listen, shuntd->branch);
     if (code == 0 && start_is_far(shuntd))
         listen_set_slow_lookup(shuntd->listen);
+    start_judge_names(shuntd);
     if (code == 0)
         code = disk_create(&shuntd->disk, shuntd, DISK_THREADS, start_ring);
     if (code == 0)

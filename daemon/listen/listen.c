@@ -689,6 +689,11 @@ bool listen_is_slow_lookup(const struct listen *listen)
     return listen->channel->far != 0;
 }
 
+void listen_set_keeps_names(struct listen *listen, bool keeps)
+{
+    __atomic_store_n(&listen->channel->keeps_names, keeps, __ATOMIC_RELEASE);
+}
+
 void listen_count_loss(struct listen *listen)
 {
     __atomic_add_fetch(&listen->channel->losses, 1, __ATOMIC_SEQ_CST);

@@ -112,6 +112,8 @@ void listen_set_clock(struct listen *);
 /* The file system asks a server for each part of a path: clients are to name short ones. */
 void listen_set_slow_lookup(struct listen *);
 bool listen_is_slow_lookup(const struct listen *);
+/* From now on, or no longer, another node may change a name that this node's kernel keeps. */
+void listen_set_keeps_names(struct listen *, bool keeps);
 /* Names have left this index. */
 void listen_count_loss(struct listen *);
 /* Of which shards (a bit each) this index has all names, so that clients may take "absent" from it. */

@@ -121,6 +121,7 @@ int session_view_adopt(struct shuntd *shuntd)
     if (code != 0)
         return code;
     peers_set_self(shuntd->peers, &self);
+    listen_set_keeps_names(shuntd->listen, shuntd->root.keeps_names && session->count > 1);
     /* A daemon that hands over what it has, and ends, waits until all that it said and was told is acknowledged. */
     peers_hasten(shuntd->peers, roles_are_leaving(session));
     code = session_view_look_for_branches(shuntd);

@@ -15,6 +15,7 @@
 #include "coordinator/coordinator.h"
 #include "coordinator/dir_times.h"
 #include "home/home.h"
+#include "ops/look.h"
 #include "ops/ops.h"
 #include "prefetch/prefetch.h"
 #include "reply/reply.h"
@@ -99,13 +100,10 @@ int completion_failed(struct shuntd *shuntd, struct operation *operation)
     return code == 0 ? home_rpc_end(shuntd, operation, operation_had_entry(operation) ? &operation->before : NULL) : code;
 }
 
-/* What lies at an entry's place: 0, -ENOENT or another -errno. */
 static int completion_look(const struct shuntd *shuntd, const struct operation *operation, const struct record_entry *entry,
                            struct statx *stat)
 {
-    char path[PATH_MAX];
-    int code = reply_path(shuntd, operation->dir, entry, operation->name, operation->length, path);
-    return code == 0 ? sys_statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_INO | STATX_BTIME, stat) : code;
+    return look_at_entry(shuntd, operation->dir, entry, operation->name, operation->length, stat);
 }
 
 static int completion_settle_pair(struct shuntd *shuntd, struct operation *operation)
@@ -120,7 +118,8 @@ static int completion_settle_pair(struct shuntd *shuntd, struct operation *opera
 }
 
 /* What is on disk decides. A create whose file is there happened; an unlink whose file is still there did not; where
- * another file is there, it took the name over. A promotion has happened where that very file is. */
+ * another file is there, it took the name over. A promotion has happened where that very file is. Where it cannot be told,
+ * nothing has happened. */
 int completion_settle_by_disk(struct shuntd *shuntd, struct operation *operation)
 {
     struct record_entry made = {0};
@@ -138,7 +137,7 @@ int completion_settle_by_disk(struct shuntd *shuntd, struct operation *operation
     if (another && operation->kind == OPERATION_UNLINK)
         operation->kind = OPERATION_CREATE;
     bool removing = operation->kind == OPERATION_UNLINK || operation->kind == OPERATION_RMDIR;
-    if ((there == 0) == !removing) /* a directory may have been there before, so it is not known to be empty */
+    if (there == (removing ? -ENOENT : 0)) /* a directory may have been there before, so it is not known to be empty */
         return completion_succeeded(shuntd, operation, &made, (struct dirid){0, 0});
     return completion_failed(shuntd, operation);
 }
@@ -171,14 +170,15 @@ static int completion_settle_held(struct shuntd *shuntd, struct name_question *e
     struct record_entry entry;
     struct name_answer unused;
     struct statx stat;
-    char path[PATH_MAX];
     int code = home_get_entry(shuntd->home, end->dir, end->name, end->length, &entry);
     if (code != 0 && code != -ENOENT)
         return code;
-    if (code == 0 && reply_path(shuntd, dir, &entry, end->name, end->length, path) == 0 &&
-        sys_statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_INO, &stat) == 0) {
+    const int looked = code == 0 ? look_at_entry(shuntd, dir, &entry, end->name, end->length, &stat) : code;
+    if (looked == 0 || (looked != -ENOENT && entry.ino != 0)) { /* what cannot be told is as it was */
         end->entry = entry;
         end->entry.state = RECORD_LIVE;
+    }
+    if (looked == 0) {
         end->entry.type = (uint8_t)(stat.stx_mode >> 12 & 15);
         end->entry.ino = stat.stx_ino;
     }

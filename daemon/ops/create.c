@@ -14,6 +14,7 @@
 #include "home/home.h"
 #include "home/route.h"
 #include "ops/completion.h"
+#include "ops/look.h"
 #include "ops/ops.h"
 #include "prefetch/prefetch.h"
 #include "reply/reply.h"
@@ -98,23 +99,10 @@ int ops_create(struct shuntd *shuntd, const struct listen_request *request, stru
     return code != 0 ? code : reply_silently(home_rpc_request(shuntd, operation, NAME_RESERVE, 0, &entry, create_reserved));
 }
 
-/* What is at an entry's place: 0 or -errno. */
 static int create_look(const struct shuntd *shuntd, const struct operation *operation, const struct record_entry *entry,
                        struct statx *stat)
 {
-    char path[PATH_MAX];
-    int code = reply_path(shuntd, operation->dir, entry, operation->name, operation->length, path);
-    return code == 0 ? sys_statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_INO, stat) : code;
-}
-
-/* Is the directory where it was last seen? A native rename may have moved it. */
-static bool create_is_in_place(const struct shuntd *shuntd, const struct home_dir *dir)
-{
-    const struct record_entry trunk = {.branch = 0};
-    struct statx stat;
-    char path[PATH_MAX];
-    return reply_path(shuntd, dir, &trunk, ".", 1, path) == 0 &&
-           sys_statx(AT_FDCWD, path, 0, STATX_INO | STATX_BTIME, &stat) == 0 && dirid_equal(dirid_of(&stat), dir->id);
+    return look_at_entry(shuntd, operation->dir, entry, operation->name, operation->length, stat);
 }
 
 /* Between the call that found it and this word of it, it may have been removed again. The name is held, so what
@@ -123,9 +111,9 @@ static int create_adopt(struct shuntd *shuntd, struct operation *operation)
 {
     struct record_entry found = {.type = operation->place.type, .state = RECORD_LIVE, .ino = operation->place.ino};
     struct statx stat;
-    if (create_look(shuntd, operation, &found, &stat) != 0) {
-        int result = create_is_in_place(shuntd, operation->dir) ? MESSAGE_ABSENT : MESSAGE_NOT_LOADED;
-        int code = reply_result(shuntd, operation, result);
+    const int looked = create_look(shuntd, operation, &found, &stat);
+    if (looked != 0) {
+        int code = reply_result(shuntd, operation, looked == -ESTALE ? MESSAGE_NOT_LOADED : MESSAGE_ABSENT);
         return code == 0 ? home_rpc_end(shuntd, operation, NULL) : code;
     }
     found.type = (uint8_t)(stat.stx_mode >> 12 & 15);
@@ -234,21 +222,25 @@ int ops_looked(struct shuntd *shuntd, const struct listen_request *request, stru
     return reply_silently(code != 0 ? code : home_report_visit(shuntd->home, dir, entry, shuntd->branch));
 }
 
-/* An entry is taken off only if the disk agrees: an inode number may have come again at the same place, and
- * the call that found nothing may have missed something else, as where a link leads. */
-static bool create_is_still_there(const struct shuntd *shuntd, const struct operation *operation)
+/* What one node's kernel did not find is known to that node alone. An entry is taken off, for all nodes, only if the disk
+ * agrees: an inode number may have come again at the same place, and the call that found nothing may have missed something
+ * else, as where a link leads. MESSAGE_NOT_LOADED: the directory is not where it was. */
+static int create_judge(const struct shuntd *shuntd, const struct operation *operation)
 {
     struct statx stat;
-    return create_look(shuntd, operation, &operation->before, &stat) == 0;
+    if (!record_same(&operation->before, &operation->place))
+        return MESSAGE_CHANGED;
+    const int looked = create_look(shuntd, operation, &operation->before, &stat);
+    return looked == -ENOENT ? 0 : looked == -ESTALE ? MESSAGE_NOT_LOADED : MESSAGE_CHANGED;
 }
 
 /* The name is held: nobody makes a file at that place meanwhile. */
 static int create_vanished(struct shuntd *shuntd, struct operation *operation, const struct name_answer *answer)
 {
-    bool there = answer->result == MESSAGE_EXISTS;
-    bool stays = there && (!record_same(&operation->before, &operation->place) || create_is_still_there(shuntd, operation));
-    int code = reply_result(shuntd, operation, !there ? MESSAGE_ABSENT : stays ? MESSAGE_CHANGED : 0);
-    int ended = home_rpc_end(shuntd, operation, stays ? &operation->before : NULL);
+    const bool there = answer->result == MESSAGE_EXISTS;
+    const int result = there ? create_judge(shuntd, operation) : MESSAGE_ABSENT;
+    int code = reply_result(shuntd, operation, result);
+    int ended = home_rpc_end(shuntd, operation, there && result != 0 ? &operation->before : NULL);
     return code != 0 ? code : ended;
 }
 

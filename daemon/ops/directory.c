@@ -15,6 +15,7 @@
 #include "coordinator/placement.h"
 #include "disk/disk.h"
 #include "home/home.h"
+#include "ops/look.h"
 #include "ops/ops.h"
 #include "reply/reply.h"
 #include "request/request.h"
@@ -114,8 +115,11 @@ int directory_part_moved(struct shuntd *shuntd, struct collective *collective, c
     char paths[MESSAGE_TEXT_MAX + 1];
     message_copy_path(paths, &message->moved.paths);
     size_t from = strlen(paths);
-    if (from < message->moved.paths.length)
-        home_dirs_moved(shuntd->home, paths, paths + from + 1);
+    if (from >= message->moved.paths.length)
+        return 0;
+    home_dirs_moved(shuntd->home, paths, paths + from + 1);
+    look_refresh_parent(shuntd, paths);
+    look_refresh_parent(shuntd, paths + from + 1);
     return 0;
 }
 

@@ -287,19 +287,27 @@ static int rename_exchanged(struct shuntd *shuntd, struct operation *from, struc
     first.ino = to->before.ino;
     second.type = from->before.type;
     second.ino = from->before.ino;
-    int code = first.type == DT_DIR || second.type == DT_DIR ? rename_exchanged_directories(shuntd, from, to) : 0;
     from->before = first;
     to->before = second;
     from->dir_change.number = to->dir_change.number = 0; /* both have changed */
-    if (code == 0)
-        code = completion_failed(shuntd, from);
+    int code = completion_failed(shuntd, from);
     return code == 0 ? completion_failed(shuntd, to) : code;
 }
 
+static int rename_tell_places(struct shuntd *shuntd, const struct operation *from, const struct operation *to)
+{
+    if (rename_is_exchange(from))
+        return from->before.type == DT_DIR || to->before.type == DT_DIR ? rename_exchanged_directories(shuntd, from, to) : 0;
+    return from->before.type == DT_DIR ? rename_moved_directory(shuntd, from, to) : 0;
+}
+
+/* All nodes hear of the new places before their processes go by what they remember again. */
 int completion_pair(struct shuntd *shuntd, struct operation *from, struct operation *to, const struct message *renamed)
 {
     struct record_entry moved = from->before;
-    int code = rename_fence_end(shuntd, from);
+    int code = renamed->result == 0 ? rename_tell_places(shuntd, from, to) : 0;
+    if (code == 0)
+        code = rename_fence_end(shuntd, from);
     from->rename.partner = to->rename.partner = NULL;
     if (code != 0)
         return code;
@@ -309,13 +317,10 @@ int completion_pair(struct shuntd *shuntd, struct operation *from, struct operat
         code = completion_failed(shuntd, from);
         return code == 0 ? completion_failed(shuntd, to) : code;
     }
-    if (moved.type == DT_DIR) {
-        code = rename_moved_directory(shuntd, from, to);
-        if (code == 0 && renamed->rename.replaced.ino != 0)
-            code = coordinator_drop(shuntd, renamed->rename.replaced);
-        if (code != 0)
-            return code;
-    }
+    if (moved.type == DT_DIR && renamed->rename.replaced.ino != 0)
+        code = coordinator_drop(shuntd, renamed->rename.replaced);
+    if (code != 0)
+        return code;
     code = completion_succeeded(shuntd, from, &moved, (struct dirid){0, 0});
     return code == 0 ? completion_succeeded(shuntd, to, &moved, (struct dirid){0, 0}) : code;
 }

@@ -831,6 +831,12 @@ bool names_is_slow_lookup(const struct names_root *root)
     return channel != NULL && request_is_slow_lookup(channel);
 }
 
+bool names_are_kept(const struct names_root *root)
+{
+    const struct request_channel *channel = names_channel_of(root);
+    return channel != NULL && request_keeps_names(channel);
+}
+
 uint64_t names_places(const struct names_root *root)
 {
     const struct request_channel *channel = names_channel_of(root);

@@ -148,6 +148,8 @@ bool names_has_redirected(const struct names_root *);
 int names_see_grants(struct names_root *);
 /* Does its file system ask a server for each part of a path? False if not attached. */
 bool names_is_slow_lookup(const struct names_root *);
+/* May this node's kernel go by names that another node has changed since (NFS)? False if not attached. */
+bool names_are_kept(const struct names_root *);
 /* A word for where directories are and which processes they let through, as far as the session changes that (request_places);
  * 0: not attached. */
 uint64_t names_places(const struct names_root *);

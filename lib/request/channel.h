@@ -62,7 +62,7 @@
 #include "wire/page.h"
 
 #define CHANNEL_MAGIC 0x64616f722d746e73ull /* "snt-road" */
-#define CHANNEL_VERSION 21
+#define CHANNEL_VERSION 22
 #define CHANNEL_QPS 2048
 #define CHANNEL_ROW 32       /* queue pairs in a row: a bit each */
 #define CHANNEL_QPS_FIRST 32 /* whose memory is there from the begin on */
@@ -168,7 +168,8 @@ struct channel {
     uint64_t time_namespace;            /* likewise: clocks of another one are not the daemon's (request/lease_clock.h) */
     uint32_t redirected;                /* 1 once a directory may have times that its trunk does not show */
     uint16_t branch;                    /* this node's, as its index numbers it */
-    uint16_t far;                       /* 1: the file system asks a server for each part of a path */
+    uint8_t far;                        /* 1: the file system asks a server for each part of a path */
+    uint8_t keeps_names;                /* 1: it may keep a name after another node of the session has changed it */
     uint32_t sole;                      /* 1 while all bits of homes are set */
     uint64_t homes[RECORD_SHARDS / 64]; /* a bit for each shard whose names are all in this node's index */
     uint64_t lease;       /* until then (the daemon's CLOCK_BOOTTIME, ns) this node is of the session, CHANNEL_FOR_EVER while it

@@ -294,6 +294,11 @@ bool request_is_slow_lookup(const struct request_channel *mine)
     return __atomic_load_n(&mine->channel->far, __ATOMIC_RELAXED) != 0;
 }
 
+bool request_keeps_names(const struct request_channel *mine)
+{
+    return __atomic_load_n(&mine->channel->keeps_names, __ATOMIC_ACQUIRE) != 0;
+}
+
 uint64_t request_places(const struct request_channel *mine)
 {
     return __atomic_load_n(&mine->channel->places, __ATOMIC_ACQUIRE);

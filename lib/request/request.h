@@ -71,6 +71,8 @@ void *request_trunk_times(struct request_channel *, uint64_t key);
 uint16_t request_branch(const struct request_channel *);
 /* Does the root's file system ask a server for each part of a path? */
 bool request_is_slow_lookup(const struct request_channel *);
+/* May this node's kernel go by a name that another node of the session has changed since (NFS)? */
+bool request_keeps_names(const struct request_channel *);
 /* Changes when a directory is renamed, or lets others through; while that is under way (request_are_places_kept), nothing
  * that was seen before is to be gone by, or remembered. */
 uint64_t request_places(const struct request_channel *);

@@ -27,7 +27,8 @@ int create_reserve(struct target *t, uint8_t type, uint16_t flags)
     int code = target_hold(t, &reserve);
     const struct message *answer = &t->scratch->answer.message;
     if (code == 0) {
-        code = target_place_at(t, answer->answer.place[0].text, answer->answer.place[0].length);
+        const struct message_text *place = &answer->answer.place[0];
+        code = place->length > 0 ? target_place_new(t, place->text, place->length) : target_place_at(t, place->text, 0);
         if (code == 0)
             code = target_pin(t);
         if (code != 0)

@@ -88,6 +88,7 @@ static int operate_open_known(struct target *t, int flags, mode_t mode)
 static int operate_open_found_instead(struct target *t)
 {
     struct statx stat;
+    target_refresh(t);
     int code = sys_statx(t->real_at, t->real_path, AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_INO | STATX_BTIME, &stat);
     if (code == 0)
         create_commit_found(t, &stat);

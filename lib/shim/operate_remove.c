@@ -30,6 +30,17 @@ static int operate_remove_forget_gone(struct target *t)
     return 0;
 }
 
+/* That nothing is there is what this node's kernel says: the home's node looks, too, before the name leaves any index. */
+static int operate_remove_missing(struct target *t, long code)
+{
+    target_withdraw(t);
+    if (target_was_away(t))
+        return target_has_moved(t, &code) ? TARGET_RETRY : (int)code;
+    if (target_look(t) != 0 || target_settled(t) != 0)
+        return (int)code;
+    return target_recheck(t, &code) ? TARGET_RETRY : (int)code;
+}
+
 static int operate_remove_unlink_held(struct target *t)
 {
     struct message gone = {.type = MESSAGE_UNLINKED};
@@ -46,11 +57,13 @@ static int operate_remove_unlink_held(struct target *t)
     HOOK("remove-done");
     if (code == 0 && !leaf_holds)
         return operate_remove_forget_gone(t);
-    if (code == 0 || (code == -ENOENT && (!target_was_away(t) || BROKEN("missing-is-gone"))))
+    if (code == -ENOENT && !BROKEN("missing-is-gone"))
+        return operate_remove_missing(t, code);
+    if (code == 0 || code == -ENOENT)
         target_tell(t, &gone);
     else
         target_withdraw(t);
-    return target_has_moved(t, &code) ? TARGET_RETRY : (int)code;
+    return (int)code;
 }
 
 static int operate_remove_unlink_known(struct target *t)
@@ -102,17 +115,21 @@ int operate_unlink(struct target *t)
     return operate_remove_until_there(t, operate_remove_unlink_here, 0);
 }
 
+/* -ESTALE: this node's kernel, or its daemon, remembers one that has gone since, or another one is there. In between there was
+ * nothing. */
 static int operate_remove_rmdir_directory(struct target *t, const struct statx *stat)
 {
     struct message gone = {.type = MESSAGE_UNLINKED};
     int code = claim_directory(t, stat);
     if (code < 0)
-        return code;
+        return code == -ESTALE ? -ENOENT : code;
     if (code > 0)
         return operate_remove_plainly(t);
     HOOK("rmdir-held");
     code = sys_unlinkat(t->real_at, t->real_path, AT_REMOVEDIR);
     HOOK("rmdir-done");
+    if (code == -ESTALE)
+        code = -ENOENT;
     if (code == 0)
         target_tell(t, &gone);
     else

@@ -207,7 +207,11 @@ static int target_find_in_seen(struct target *t, uint64_t words, const struct pa
     struct target_seen seen;
     if (path_parent_text(t->path, parts->parent_length, text) != 0)
         return TARGET_FOREIGN;
+    if (t->beneath && target_way_changes())
+        target_refresh_way(t->at, text);
     int code = target_see_parent(t, text, want, &seen);
+    if (code == -ENOENT && t->beneath && target_refresh_way(t->at, text))
+        code = target_see_parent(t, text, want, &seen);
     if (code == -ENOENT && parts->parent_length > 0)
         return target_missing(t, parts, want, text);
     if (code != 0) /* the native call meets the same error */
@@ -243,8 +247,11 @@ static int target_find_parent(struct target *t, const struct target *first, int 
     if (parts.last == PATH_NAME && target_find_guessed(t, words))
         return TARGET_MANAGED;
     int code = target_find_in_seen(t, words, &parts, want, text);
-    for (int i = 0; code == -ESTALE && i < TRIES_MAX; i++)
+    for (int i = 0; code == -ESTALE && i < TRIES_MAX; i++) {
+        if (path_parent_text(path, parts.parent_length, text) == 0)
+            target_refresh_way(at, text);
         code = target_find_in_seen(t, words, &parts, want, text);
+    }
     return code;
 }
 

@@ -97,6 +97,12 @@ void target_done(struct target *);
 int target_place(struct target *);
 /* The same for a place as the daemon answers it (BRANCH/MIRROR/LEAF, or empty for the trunk). */
 int target_place_at(struct target *, const char *place, size_t length);
+/* The same for a call that makes the name, which does not go by what this node's kernel remembers of it, but where that
+ * remembers a file: after -EEXIST target_refresh is to follow. */
+int target_place_new(struct target *, const char *place, size_t length);
+/* What this node's kernel remembers of the names in real_path's directory may be out of date (names_are_kept): it looks them up
+ * again after this. target_place and target_place_at do it. */
+void target_refresh(struct target *);
 /* The kernel has said EXDEV: one of the places is in a branch, which is reached by the root's own path, and
  * the other in the trunk, which was reached by another mount. Reaches the trunk's by the root's path, too.
  * False: it is not that. */
@@ -223,6 +229,11 @@ bool target_parent_is_writable(struct target *);
 bool target_parent_is_read_only(struct target *);
 /* Does its path lead to another directory by now, or to none? */
 bool target_parent_has_changed(struct target *);
+/* Where this node's kernel may remember names that are out of date: it looks those on the way to `text`, a `parent/.`, up again
+ * after this. False: it has none such. */
+bool target_refresh_way(int at, char *text);
+/* Such a way may change just now: a directory is being renamed. */
+bool target_way_changes(void);
 /* They do, and leave was asked for: a call that makes a file follows them again (TARGET_ASTRAY), for others nothing is there:
  * -ENOENT.
  */

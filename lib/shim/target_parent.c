@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/hook.h"
@@ -22,6 +23,31 @@ bool target_parent_has_changed(struct target *t)
     char *text = t->scratch->text[0];
     return path_parent_text(t->path, t->parent_length, text) != 0 || root_of_identify(t->at, text, 0, &stat) != 0 ||
            !dirid_equal(dirid_of(&stat), t->dir) || mount_of(&stat) != t->mount;
+}
+
+bool target_refresh_way(int at, char *text)
+{
+    struct statx stat;
+    bool keeps = false;
+    for (unsigned i = 0; i < shim_state.process.count; i++)
+        keeps |= names_are_kept(&shim_state.roots[i]);
+    if (!keeps)
+        return false;
+    sys_statx(at, text[0] == '/' ? "/" : ".", AT_STATX_FORCE_SYNC, STATX_MTIME | STATX_CTIME, &stat);
+    for (char *end = text; *end != '\0' && (end = strchr(end + 1, '/')) != NULL;) {
+        *end = '\0';
+        sys_statx(at, text, AT_STATX_FORCE_SYNC, STATX_MTIME | STATX_CTIME, &stat);
+        *end = '/';
+    }
+    return true;
+}
+
+bool target_way_changes(void)
+{
+    bool changes = false;
+    for (unsigned i = 0; i < shim_state.process.count; i++)
+        changes |= names_are_kept(&shim_state.roots[i]) && !request_are_places_kept(names_places(&shim_state.roots[i]));
+    return changes;
 }
 
 #define CLAIMS_LIKELY 4

@@ -30,7 +30,27 @@ static bool target_place_has_empty_part(const char *place, size_t length)
     return false;
 }
 
+void target_refresh(struct target *t)
+{
+    struct statx stat;
+    if (!names_are_kept(t->root) || (t->found.dir_known && (t->found.dir.flags & RECORD_DELEGATED)))
+        return;
+    char *text = t->scratch->text[0];
+    const bool is_pinned = t->pin >= 0 && !target_was_away(t);
+    const size_t parent = target_was_away(t) ? strlen(t->real_path) - t->length : is_pinned ? 0 : t->parent_length;
+    if (path_parent_text(t->real_path, parent, text) == 0)
+        sys_statx(t->real_at, text, AT_STATX_FORCE_SYNC, STATX_MTIME | STATX_CTIME, &stat);
+}
+
 int target_place_at(struct target *t, const char *place, size_t length)
+{
+    int code = target_place_new(t, place, length);
+    if (code == 0)
+        target_refresh(t);
+    return code;
+}
+
+int target_place_new(struct target *t, const char *place, size_t length)
 {
     struct text text;
     t->real_at = t->pin >= 0 ? t->pin : t->at;

@@ -209,6 +209,41 @@ void disk_scan_finish(struct disk_scan *scan)
     scan->fd = -1;
 }
 
+/* The next directory of a path, whose first component ends at `end`. Closes `fd`. */
+static int disk_step(int fd, const char *path, size_t length)
+{
+    char name[NAME_MAX + 1];
+    if (length >= sizeof name) {
+        sys_close(fd);
+        return -ENAMETOOLONG;
+    }
+    memcpy(name, path, length);
+    name[length] = '\0';
+    const int next = sys_openat(fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+    sys_close(fd);
+    return next;
+}
+
+int disk_look_freshly(const char *root, const char *path, struct statx *parent, struct statx *stat)
+{
+    const int fresh = AT_SYMLINK_NOFOLLOW | AT_STATX_FORCE_SYNC;
+    int fd = sys_openat(AT_FDCWD, root, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+    parent->stx_ino = 0;
+    while (fd >= 0) {
+        const size_t length = strcspn(path, "/");
+        int code = sys_statx(fd, "", AT_EMPTY_PATH | fresh, STATX_BASIC_STATS | STATX_BTIME, parent);
+        if (code == 0 && path[length] == '\0')
+            code = sys_statx(fd, path, fresh, STATX_TYPE | STATX_INO | STATX_BTIME, stat);
+        if (code != 0 || path[length] == '\0') {
+            sys_close(fd);
+            return code;
+        }
+        fd = disk_step(fd, path, length);
+        path += length + strspn(path + length, "/");
+    }
+    return fd;
+}
+
 /* Magic numbers of statfs(2); linux/magic.h has not all of them. */
 static const uint32_t disk_local[] = {
     EXT4_SUPER_MAGIC,      XFS_SUPER_MAGIC, BTRFS_SUPER_MAGIC, TMPFS_MAGIC, F2FS_SUPER_MAGIC,

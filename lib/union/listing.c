@@ -337,7 +337,12 @@ static int listing_read_mirror(struct reader *reader, uint16_t branch)
     if (known != 0)
         return known < 0 ? known : 0;
     struct disk_scan scan;
+    struct statx parent, stat;
     int error = disk_scan_init(&scan, AT_FDCWD, path, reader->leaves_buffer, LISTING_LEAVES_BUFFER);
+    const size_t root = strlen(reader->root->path) + 1;
+    if (error == -ENOENT && reader->root->keeps_names &&
+        disk_look_freshly(reader->root->path, path + root, &parent, &stat) == 0)
+        error = disk_scan_init(&scan, AT_FDCWD, path, reader->leaves_buffer, LISTING_LEAVES_BUFFER);
     if (error < 0)
         return error == -ENOENT || error == -ENOTDIR || error == -ELOOP ? 0 : error;
     error = listing_read_leaves(reader, &scan, branch);

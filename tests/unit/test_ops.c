@@ -489,6 +489,43 @@ Test(serve, what_vanished_is_forgotten)
     cr_assert_eq(test_ops_vanished("out", "a", &entry), MESSAGE_ABSENT);
 }
 
+/* A file of the trunk that is known, and its directory, which is somewhere else for a while. */
+static struct record_entry test_ops_known_in_moved(char from[PATH_MAX])
+{
+    struct record_entry entry;
+    const uint64_t ino = make_at(place_path("r/out/kept"));
+    cr_assert_eq(result(ME, with_entry(named(MESSAGE_ADOPT, "out", "kept"), DT_REG, ino)), 0);
+    cr_assert_eq(entry_of("out", "kept", &entry), 0);
+    strcpy(from, place_path("r/out"));
+    return entry;
+}
+
+Test(serve, what_is_not_found_elsewhere_has_not_vanished)
+{
+    char from[PATH_MAX];
+    const struct record_entry entry = test_ops_known_in_moved(from);
+    struct message vanished = named(MESSAGE_VANISHED, "out", "kept");
+    vanished.found.entry = entry;
+    cr_assert_eq(rename(from, place_path("r/elsewhere")), 0);
+    cr_assert_eq(result(ME, vanished), MESSAGE_NOT_LOADED, "it was looked for in another directory");
+    cr_assert_eq(rename(place_path("r/elsewhere"), from), 0);
+    assert_entry("out", "kept", RECORD_LIVE, 0, entry.ino);
+    cr_assert_eq(unlink(place_path("r/out/kept")), 0);
+    cr_assert_eq(test_ops_vanished("out", "kept", &entry), 0);
+    cr_assert(is_unknown("out", "kept"));
+}
+
+Test(serve, what_cannot_be_told_was_not_removed)
+{
+    char from[PATH_MAX];
+    const struct record_entry entry = test_ops_known_in_moved(from);
+    cr_assert_eq(ask(ME, named(MESSAGE_UNLINK, "out", "kept"))->result, 0);
+    cr_assert_eq(rename(from, place_path("r/elsewhere")), 0);
+    client_ends(ME);
+    cr_assert_eq(rename(place_path("r/elsewhere"), from), 0);
+    assert_entry("out", "kept", RECORD_LIVE, 0, entry.ino);
+}
+
 Test(serve, a_link_that_leads_nowhere_has_not_vanished)
 {
     struct record_entry entry;

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+
+#include "ops/look.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/sys.h"
+#include "home/home.h"
+#include "reply/reply.h"
+#include "union/disk.h"
+
+/* The place was followed from the root. One in the trunk says something of the directory's names only if it led there; a leaf
+ * that is gone holds nothing. */
+static int look_freshly(const struct shuntd *shuntd, const struct home_dir *dir, const struct record_entry *entry,
+                        const char *path, struct statx *stat)
+{
+    struct statx parent;
+    const int code = disk_look_freshly(shuntd->root.path, path + strlen(shuntd->root.path) + 1, &parent, stat);
+    if (entry->branch != 0 || parent.stx_ino == 0)
+        return parent.stx_ino == 0 && code == -ENOENT ? -ESTALE : code;
+    return dirid_equal(dirid_of(&parent), dir->id) ? code : -ESTALE;
+}
+
+int look_at_entry(const struct shuntd *shuntd, const struct home_dir *dir, const struct record_entry *entry, const char *name,
+                  size_t length, struct statx *stat)
+{
+    char path[PATH_MAX];
+    int code = reply_path(shuntd, dir, entry, name, length, path);
+    if (code != 0)
+        return code;
+    if (!shuntd->root.keeps_names)
+        code = sys_statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_INO | STATX_BTIME, stat);
+    return code == 0 && !shuntd->root.keeps_names ? 0 : look_freshly(shuntd, dir, entry, path, stat);
+}
+
+void look_refresh_parent(const struct shuntd *shuntd, const char *path)
+{
+    const char *end = strrchr(path, '/');
+    char full[2 * PATH_MAX];
+    struct statx stat;
+    if (!shuntd->root.keeps_names || path[0] == '/')
+        return;
+    snprintf(full, sizeof full, "%s/%.*s", shuntd->root.path, end != NULL ? (int)(end - path) : 0, path);
+    sys_statx(AT_FDCWD, full, AT_STATX_FORCE_SYNC, STATX_MTIME | STATX_CTIME, &stat);
+}
