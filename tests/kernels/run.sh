@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# SPDX-FileCopyrightText: The shunt authors
+# Two nodes with a kernel of their own change one directory by turns (steps.py): natively, then under shunt.
+#
+#   tests/kernels/run.sh DIRECTORY ADDRESS 'COMMAND...' 'COMMAND...'
+#
+# DIRECTORY: a new one on a file system that both share. ADDRESS: of the first node, as the second one reaches it. Each COMMAND
+# reaches a node, as `ssh n1` does: a line for its shell is put after it. Source and build ($SHUNT_BUILD) have the same path there.
+set -eu
+here=$(cd "$(dirname "$0")" && pwd); build=$(realpath "${SHUNT_BUILD:-build}")
+directory=${1:?DIRECTORY}; address=${2:?ADDRESS}; read -ra one <<<"${3:?COMMAND}"; read -ra two <<<"${4:?COMMAND}"
+shunt=$build/tools/shunt
+
+both() { # WORDS BEFORE steps.py, WHERE
+  local code=0 first
+  "${one[@]}" "$1 python3 $here/steps.py $2 0 $address" & first=$!
+  "${two[@]}" "$1 python3 $here/steps.py $2 1 $address" || code=1
+  wait "$first" || code=1
+  return $code
+}
+ends() { for node in one two; do declare -n words=$node; "${words[@]}" "$shunt stop --root $directory/shunt" || true; done; }
+
+"${one[@]}" "mkdir -p $directory/shunt"
+echo "natively:"; both "" "$directory/natively" | tail -n 1 || true
+trap ends EXIT
+"${one[@]}" "$shunt start --root $directory/shunt"
+"${two[@]}" "ls ${directory%/*} >/dev/null; $shunt start --root $directory/shunt"
+echo "under shunt:"; both "$shunt exec --root $directory/shunt --" "$directory/shunt/steps"
