@@ -149,9 +149,8 @@ static int main_serve_batch(struct shuntd *shuntd)
 /* Until when it may sleep if nothing happens: monotonic, UINT64_MAX: for ever. */
 static uint64_t main_sleep_end(struct shuntd *shuntd)
 {
-    bool waits =
-        shuntd->stop != 0 || session_view_waits(shuntd) || !listen_follows_all(shuntd->listen) || heartbeat_is_to_end(shuntd);
-    uint64_t limit = waits ? TICK : heartbeat_interval(shuntd), end = limit > 0 ? shuntd->now + limit : UINT64_MAX;
+    bool waits = shuntd->stop != 0 || session_view_waits(shuntd) || !listen_follows_all(shuntd->listen);
+    uint64_t end = shuntd->now + (waits ? TICK : heartbeat_interval(shuntd));
     uint64_t root = root_watch_due(shuntd), times = dir_times_due(shuntd), recorder = recorder_due(shuntd),
              evict = evict_due(shuntd);
     end = times < end ? times : end;
@@ -265,7 +264,6 @@ int main(int argc, char *argv[])
         ready = supervise(ready, &shuntd.former_run_dir);
     shuntd.supervisor = shuntd.options.foreground ? 0 : getppid();
     const bool again = shuntd.former_run_dir != NULL;
-    shuntd.options.takeover &= !again;
     crash_report_init();
     code = start(&shuntd);
     serves = code == 0;

@@ -46,13 +46,13 @@ struct recorder;
 struct shuntd_options {
     char root[PATH_MAX];
     char node[LAYOUT_NODE_MAX + 1];
+    const char *job; /* of a batch system, of which this daemon is a part; empty: of none */
     const char *run_base;
     uint64_t catalogue_quiet;   /* ns */
     const char *catalogue_base; /* NULL: the catalogue is in the run directory */
     enum config_placement placement;
     uint32_t leaf_full;
     uint64_t index_limit; /* bytes; 0: there is none */
-    bool takeover;        /* of a session of other hosts that do not heartbeat */
     uint64_t stale;
     uint64_t deadline; /* ns; for which a silent member is waited for */
     const char *fabric;
@@ -92,8 +92,7 @@ struct shuntd {
     struct session_member me; /* ... in it; number 0: not yet */
     uint64_t key_session;     /* the session whose key it has, 0: none */
     uint8_t key[SESSION_KEY_SIZE];
-    uint32_t next_seen;        /* session.next when branches were looked for last */
-    struct session superseded; /* the session of other hosts that is taken over in this very epoch; no members: none is */
+    uint32_t next_seen; /* session.next when branches were looked for last */
     char run_dir[SESSION_RUN_MAX];
     pid_t supervisor;                /* 0: nobody starts another daemon if this one crashes */
     char branch_path[PATH_MAX + 96]; /* ROOT/.shunt/b/NODE.N */
@@ -128,13 +127,13 @@ struct shuntd {
     unsigned evict_questions;   /* that are not answered */
     uint32_t evicted[1u << 16]; /* by a hash of their identity: directories that were (coordinator/evict.c) */
     struct shuntd_counts counts;
-    struct recorder *recorder;   /* of the catalogue (recorder/recorder.h) */
-    struct disk *heartbeat_disk; /* for heartbeats, and looks at those of others: nothing else delays them */
-    bool heartbeat_under_way;    /* one is under way (membership/heartbeat.h) */
-    uint64_t next_heartbeat;     /* monotonic */
-    int heartbeat_failed;        /* how the last one did, 0: it did not */
-    uint64_t joined; /* clock_boot, before the heartbeat that came with it; 0: it had a lease without an end since */
-    bool cut_off;    /* the session has gone on without this daemon: it may decide nothing any more */
+    struct recorder *recorder;                 /* of the catalogue (recorder/recorder.h) */
+    struct disk *heartbeat_disk;               /* for heartbeats, and looks at those of others: nothing else delays them */
+    bool heartbeat_under_way;                  /* one is under way (membership/heartbeat.h) */
+    uint64_t next_heartbeat;                   /* monotonic */
+    int heartbeat_failed;                      /* how the last one did, 0: it did not */
+    uint64_t joined;                           /* clock_boot, before the heartbeat that came with it */
+    bool cut_off;                              /* the session has gone on without this daemon: it may decide nothing any more */
     struct failure_detector *failure_detector; /* of others' heartbeats (membership/failure_detector.h) */
     uint64_t root_looked;       /* when it was looked whether the root is where it was (membership/root_watch.h), monotonic */
     bool root_looks;            /* ... it is being looked */

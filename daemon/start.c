@@ -32,6 +32,7 @@
 #include "listen/listen.h"
 #include "listen/predecessor.h"
 #include "membership/failure_detector.h"
+#include "membership/heartbeat.h"
 #include "membership/homes.h"
 #include "membership/root_watch.h"
 #include "membership/session_view.h"
@@ -43,7 +44,6 @@
 #include "reply/answer_queue.h"
 #include "rpc/collective.h"
 #include "rpc/deferred.h"
-#include "takeover.h"
 #include "rooms.h"
 #include "session/run_dirs.h"
 #include "union/placement.h"
@@ -70,15 +70,19 @@ __attribute__((format(printf, 2, 3))) static int start_fail(int code, const char
 }
 
 static const struct option long_options[] = {
-    {"root", required_argument, NULL, 'r'},      {"node", required_argument, NULL, 'n'},
-    {"placement", required_argument, NULL, 'p'}, {"leaf-full", required_argument, NULL, 'l'},
-    {"takeover", no_argument, NULL, 't'},        {"alone", no_argument, NULL, 'a'},
-    {"foreground", no_argument, NULL, 'f'},      {"help", no_argument, NULL, 'h'},
-    {"version", no_argument, NULL, 'V'},         {0},
+    {"root", required_argument, NULL, 'r'},
+    {"node", required_argument, NULL, 'n'},
+    {"placement", required_argument, NULL, 'p'},
+    {"leaf-full", required_argument, NULL, 'l'},
+    {"alone", no_argument, NULL, 'a'},
+    {"foreground", no_argument, NULL, 'f'},
+    {"help", no_argument, NULL, 'h'},
+    {"version", no_argument, NULL, 'V'},
+    {0},
 };
 
 static const char help[] = "usage: shuntd --root DIR [--node NAME] [--placement auto|branch] [--leaf-full N] [--alone]\n"
-                           "              [--takeover] [--foreground]\n"
+                           "              [--foreground]\n"
                            "Serves the files under DIR on this node until SIGTERM. Usually started by `shunt start` or `shunt "
                            "run`.\n";
 
@@ -112,9 +116,6 @@ static int start_option(struct shuntd_options *options, int which, const char *v
     case 'a':
         options->fabric = "none";
         return 0;
-    case 't':
-        options->takeover = true;
-        return 0;
     case 'f':
         options->foreground = true;
         return 0;
@@ -143,6 +144,7 @@ static int start_from_environment(struct shuntd_options *options)
     config_read(&config, environ);
     if (config.bad != NULL)
         return start_fail(-EINVAL, "%s: invalid value (correct it or unset it)", config.bad);
+    options->job = config.job;
     options->run_base = config.run_base;
     options->catalogue_base = config.catalogue_base;
     options->catalogue_quiet = config.catalogue_quiet;
@@ -408,73 +410,15 @@ static int start_refuse_session(const struct shuntd *shuntd, const struct sessio
         return start_refuse_user(shuntd, session, member);
     session_describe(session, member, words, sizeof words);
     if (member != NULL && session_lives(member) == -EREMOTE)
-        return start_fail(
-            -EBUSY, "%s: %s (run 'shunt stop --root %s' on that host; if it is gone, run 'shunt start --takeover --root %s')",
-            root, words, root, root);
+        return start_fail(-EBUSY, "%s: %s (run 'shunt stop --root %s' on that host, or wait for its end)", root, words, root);
     return start_fail(-EBUSY, "%s: %s (run 'shunt stop --root %s', or use it with 'shunt exec')", root, words, root);
 }
 
-static int start_refuse_takeover(const struct shuntd *shuntd, const struct session *session, const struct session_member *who,
-                                 int code)
-{
-    const char *root = shuntd->root.path;
-    switch (code) {
-    case TAKEOVER_HERE:
-        return start_refuse_session(shuntd, session);
-    case TAKEOVER_ALONE:
-        return start_fail(-EBUSY,
-                          "%s: held by node %s on host %s alone, which has no heartbeat, so it is not known whether it lives "
-                          "(if that host is gone for good, remove %s/.shunt/session/epoch.*)",
-                          root, who->node, who->host, root);
-    case TAKEOVER_BEATS:
-        return start_fail(-EBUSY, "%s: held by node %s on host %s, which lives (run 'shunt stop --root %s' on that host)", root,
-                          who->node, who->host, root);
-    case TAKEOVER_CHANGED:
-        return start_fail(-EBUSY, "%s: the session changed while it was watched (run 'shunt status --root %s')", root, root);
-    default:
-        return start_fail(-EBUSY, "%s: the session cannot be watched: %s", root, strerror(-code));
-    }
-}
-
-/* Its members have no lease any more if none has beaten for one. */
-static int start_take_over(struct shuntd *shuntd, struct session *session)
-{
-    const struct session_member *who;
-    uint64_t patience = shuntd->options.stale > session->lease ? shuntd->options.stale : session->lease;
-    int code = takeover_watch(shuntd->root.path, session, patience, &shuntd->stop, &who);
-    if (code != TAKEOVER_FREE)
-        return start_refuse_takeover(shuntd, session, who, code);
-    shuntd->superseded = *session;
-    *session = (struct session){0};
-    return 0;
-}
-
-/* A member that sent a heartbeat between the last look and the moment when it was superseded has a lease from then on, at most.
- * What its processes still want to make in its branch is not to be, then. */
-static int start_outlast_taken(struct shuntd *shuntd)
-{
-    const struct timespec pause = clock_split(CLOCK_SECOND / 10);
-    const struct session_member *home = session_home(&shuntd->session);
-    const struct session *taken = &shuntd->superseded;
-    uint64_t until = clock_boot() + taken->lease;
-    int code = 0;
-    if (home == NULL || home->number != shuntd->me.number) /* somebody else was first */
-        session_finish(&shuntd->superseded);
-    while (taken->count > 0 && clock_boot() < until && shuntd->stop == 0)
-        clock_sleep(&pause);
-    for (size_t i = 0; i < taken->count && shuntd->stop == 0 && code == 0; i++)
-        if ((code = session_fence(shuntd->root.path, taken->members[i].branch)) != 0)
-            start_fail(code, "%s: the branch of a node that is gone cannot be renamed: %s", taken->members[i].branch,
-                       strerror(-code));
-    session_finish(&shuntd->superseded);
-    return code != 0 || shuntd->stop == 0 ? code : start_fail(-EINTR, "interrupted before it served");
-}
-
-/* A daemon of the same user joins, under a name that nobody goes by. */
+/* A daemon of the same user joins, under a name that nobody goes by. A tool that holds the root serves nobody. */
 static bool start_can_join(const struct shuntd *shuntd, const struct session *session)
 {
     const struct session_member *same = session_find_node(session, shuntd->options.node);
-    return session->uid == geteuid() && strcmp(shuntd->options.fabric, "none") != 0 &&
+    return !session_is_held(session) && session->uid == geteuid() && strcmp(shuntd->options.fabric, "none") != 0 &&
            (same == NULL || session_lives(same) == 0);
 }
 
@@ -485,9 +429,7 @@ static int start_check_session(struct shuntd *shuntd)
     struct session session;
     int code = session_read(shuntd->root.path, &session);
     if (code == 0 && session_living(&session) != NULL)
-        code = shuntd->options.takeover           ? start_take_over(shuntd, &session)
-               : start_can_join(shuntd, &session) ? 0
-                                                  : start_refuse_session(shuntd, &session);
+        code = start_can_join(shuntd, &session) ? 0 : start_refuse_session(shuntd, &session);
     session_finish(&session);
     return code == -EBUSY ? code : 0;
 }
@@ -507,9 +449,9 @@ static int start_found(struct shuntd *shuntd)
 {
     struct passwd *user = getpwuid(geteuid());
     shuntd->me.address_size = 0;
-    shuntd->joined = 0;
-    return session_found(shuntd->root.path, user != NULL ? user->pw_name : "unknown", &shuntd->me, shuntd->superseded.epoch,
-                         shuntd->options.stale, &shuntd->session);
+    shuntd->joined = clock_boot();
+    return session_found(shuntd->root.path, user != NULL ? user->pw_name : "unknown", &shuntd->me, 0, shuntd->options.stale,
+                         &shuntd->session);
 }
 
 static int start_try_to_join(struct shuntd *shuntd)
@@ -635,6 +577,7 @@ static void *start_open_fabric(void *context)
 static int start_open_fabric_meanwhile(struct shuntd *shuntd)
 {
     homes_found(shuntd);
+    heartbeat_adopt(shuntd);
     if (strcmp(shuntd->options.fabric, "none") == 0 || peers_is_open(shuntd->peers))
         return 0;
     /* As all threads but main's: the handler is not at work while main's thread takes down what it touches. */
@@ -674,6 +617,7 @@ static int start_describe_self(struct shuntd *shuntd)
         return start_fail(-ENOMEM, "not enough memory (free some and run this again)");
     session_self(&shuntd->me, shuntd->options.node);
     strcpy(shuntd->me.run_dir, shuntd->run_dir);
+    strcpy(shuntd->me.job, shuntd->options.job);
     return 0;
 }
 
@@ -882,9 +826,9 @@ static void start_raise_limits(void)
 int start(struct shuntd *shuntd)
 {
     static int (*const steps[])(struct shuntd *) = {
-        start_open_root,    start_name_run_dir,  start_check_session, start_prepare_root,     start_make_run_dir,
-        start_await_former, start_describe_self, start_claim_branch,  start_claim_session,    start_outlast_taken,
-        start_await_others, start_open_index,    start_open_rooms,    start_describe_run_dir, start_enter_session};
+        start_open_root,    start_name_run_dir,  start_check_session,    start_prepare_root,  start_make_run_dir,
+        start_await_former, start_describe_self, start_claim_branch,     start_claim_session, start_await_others,
+        start_open_index,   start_open_rooms,    start_describe_run_dir, start_enter_session};
     shuntd_init(shuntd);
     rooms_connect(shuntd);
     umask(022);

@@ -60,6 +60,12 @@ pytest() {
         --junit-xml="$results/$name.xml" "$@"
 }
 
+# All in one process, since they share a cluster of four nodes; a minute.
+slurm_tests() {
+    local at_once=()
+    pytest build slurm tests/slurm
+}
+
 # The sanitized shim enters programs that are not sanitized themselves, and whose leaks are their own.
 sanitized() {
     ASAN_OPTIONS=detect_leaks=0:verify_asan_link_order=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 "$@"
@@ -93,6 +99,8 @@ stage unit-asan meson_tests build-asan unit-asan
 for suite in abi same node cluster; do
     stage "$suite" pytest build "$suite" "tests/$suite"
 done
+# One cluster, whose tests take turns.
+stage slurm slurm_tests
 stage crash pytest build crash tests/crash/test_crash.py
 stage hooked pytest build-hooks hooked tests/hooked
 stage crash-hooked pytest build-hooks crash-hooked tests/crash/test_points.py

@@ -21,8 +21,10 @@
 #include "places.h"
 #include "progress.h"
 #include "request/request.h"
+#include "scheduler.h"
 #include "session/session.h"
 #include "stopping.h"
+#include "takeover.h"
 #include "command.h"
 
 #define STOP_PATIENCE 60 /* seconds */
@@ -122,8 +124,6 @@ static int daemon_start_one(const char *program, const char *root, const struct 
     }
     if (options->alone)
         words[count++] = "--alone";
-    if (options->takeover)
-        words[count++] = "--takeover";
     words[count] = NULL;
     return daemon_spawn(program, words);
 }
@@ -134,7 +134,10 @@ int daemon_start(const struct roots *roots, const struct daemon_options *options
     size_t started = 0;
     if (places_daemon(program) < 0)
         return -1;
+    scheduler_own(); /* into the environment of the daemon */
     for (int code = 0; started < roots->count && code == 0 && !stopping();) {
+        if (!options->settled && takeover_settle(roots->paths[started], options->takeover) < 0)
+            break;
         if (!options->orphans_told)
             orphans_report(roots->paths[started]);
         code = daemon_start_one(program, roots->paths[started], options);

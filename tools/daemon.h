@@ -15,9 +15,10 @@ struct daemon_options {
     char node[LAYOUT_NODE_MAX + 1]; /* filled by daemon_node */
     const char *placement;          /* NULL: shuntd's own default */
     const char *leaf_full;          /* likewise */
-    bool takeover;
-    bool alone;        /* a session that nobody joins */
-    bool orphans_told; /* somebody has looked for orphans already */
+    bool takeover;                  /* of a session that is silent, whatever a batch system says of its job */
+    bool settled;                   /* somebody has taken over what was to be taken over */
+    bool alone;                     /* a session that nobody joins */
+    bool orphans_told;              /* somebody has looked for orphans already */
 };
 
 /* The name that was given; without one $SHUNT_NODE, and then the host's. 0, or -1 after a complaint. */

@@ -514,6 +514,7 @@ static int export_remove_own(const struct export *export, int root)
 
 static void export_remove_shunt(struct export *export)
 {
+    hold_rest();
     int root = sys_openat(AT_FDCWD, export->root.path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
     bool loosened = root >= 0 && export_loosen(root, &export->root_before);
     int error = root < 0 ? root : export_remove_own(export, root);
@@ -640,7 +641,8 @@ static int export_claimed(struct export *export)
         return hold_is_taken(export->root.path) ? STATUS_FAILED : export_held(export);
     if (hold_take(&hold, export->root.path, "export") < 0)
         return STATUS_FAILED;
-    int status = export_held(export);
+    int error = hold_look_at_root(&export->root);
+    int status = error < 0 ? STATUS_FAILED : export_held(export);
     hold_release(&hold);
     return status;
 }

@@ -3,12 +3,18 @@
 #include "hold.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <pwd.h>
+#include <signal.h>
 #include <stdio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/sys.h"
 #include "command.h"
+#include "scheduler.h"
+#include "stopping.h"
+#include "takeover.h"
 
 #define SESSION_DIRECTORY LAYOUT_OWN "/session"
 
@@ -29,10 +35,7 @@ static void hold_complain_session(const char *root, const struct session *sessio
     }
     session_describe(session, member, words, sizeof words);
     if (member && session_lives(member) == -EREMOTE)
-        error_report(
-            "%s: %s (run 'shunt stop --root %s' on that host; if the host is gone for good, remove %s/" SESSION_DIRECTORY
-            "/epoch.*)",
-            root, words, root, root);
+        error_report("%s: %s (run 'shunt stop --root %s' on that host, or wait for its end)", root, words, root);
     else
         error_report("%s: %s (run 'shunt stop --root %s' first, or wait for its end)", root, words, root);
 }
@@ -57,16 +60,84 @@ bool hold_is_taken(const char *root)
     return taken;
 }
 
-static int hold_found(struct hold *hold, const char *what, struct session *session)
+/* Its heartbeats, on a thread of its own; the session that is held ends with the process, or when another one supersedes it
+ * because this host stood still for longer than a lease. */
+static struct {
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t wakes;
+    bool runs, ends;
+    const char *root;
+    struct session session; /* which it is, no members */
+    uint16_t number;
+} beats = {.lock = PTHREAD_MUTEX_INITIALIZER, .wakes = PTHREAD_COND_INITIALIZER};
+
+static void hold_beat(void)
+{
+    uint64_t epoch, began = clock_boot();
+    if (session_beat(beats.root, &beats.session, beats.number) == 0 && session_epoch(beats.root, &epoch) == 0 &&
+        epoch == beats.session.epoch)
+        stopping_set_lease(began + beats.session.lease);
+}
+
+static void *hold_go_on_beating(void *context)
+{
+    struct timespec until;
+    pthread_mutex_lock(&beats.lock);
+    while (!beats.ends) {
+        pthread_mutex_unlock(&beats.lock);
+        hold_beat();
+        pthread_mutex_lock(&beats.lock);
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_sec += SESSION_BEAT / CLOCK_SECOND;
+        if (!beats.ends)
+            pthread_cond_timedwait(&beats.wakes, &beats.lock, &until);
+    }
+    pthread_mutex_unlock(&beats.lock);
+    return context;
+}
+
+/* It has beaten once when the session was founded. A process that cannot start a thread has no longer than a lease. */
+static void hold_begin_beating(const struct hold *hold, const struct session *session, uint64_t began)
+{
+    sigset_t all, before;
+    beats.root = hold->root;
+    beats.session =
+        (struct session){.id = session->id, .epoch = session->epoch, .founded = session->founded, .lease = session->lease};
+    beats.number = hold->number;
+    beats.ends = false;
+    stopping_set_lease(began + session->lease);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    beats.runs = pthread_create(&beats.thread, NULL, hold_go_on_beating, NULL) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+void hold_rest(void)
+{
+    pthread_mutex_lock(&beats.lock);
+    beats.ends = true;
+    pthread_cond_signal(&beats.wakes);
+    pthread_mutex_unlock(&beats.lock);
+    if (beats.runs)
+        pthread_join(beats.thread, NULL);
+    beats.runs = false;
+}
+
+static int hold_found(struct hold *hold, const char *what, uint64_t silent, struct session *session)
 {
     struct session_member mine;
     const struct passwd *user = getpwuid(geteuid());
+    const uint64_t began = clock_boot();
     session_self(&mine, what);
-    snprintf(mine.run_dir, sizeof mine.run_dir, "/");
+    snprintf(mine.run_dir, sizeof mine.run_dir, SESSION_HELD);
     snprintf(mine.branch, sizeof mine.branch, "%s.1", what);
-    int error = session_found(hold->root, user ? user->pw_name : "", &mine, 0, SESSION_STALE, session);
+    snprintf(mine.job, sizeof mine.job, "%s", scheduler_own());
+    int error = session_found(hold->root, user ? user->pw_name : "", &mine, silent, SESSION_STALE, session);
     hold->id = session->id;
     hold->number = mine.number;
+    if (error == 0)
+        hold_begin_beating(hold, session, began);
     return error;
 }
 
@@ -80,14 +151,28 @@ static void hold_make_session_directory(const char *root)
     sys_close(fd);
 }
 
+int hold_supersede(struct hold *hold, const char *root, const char *what, uint64_t epoch)
+{
+    struct session session;
+    hold->root = root;
+    int error = hold_found(hold, what, epoch, &session);
+    session_finish(&session);
+    if (error == 0 || error == -EBUSY)
+        return error;
+    error_report_path(root, error);
+    return -1;
+}
+
 int hold_take(struct hold *hold, const char *root, const char *what)
 {
     struct session session;
     hold->root = root;
-    int error = hold_found(hold, what, &session);
+    if (takeover_settle(root, false) < 0)
+        return -1;
+    int error = hold_found(hold, what, 0, &session);
     if (error == -ENOENT) {
         hold_make_session_directory(root);
-        error = hold_found(hold, what, &session);
+        error = hold_found(hold, what, 0, &session);
     }
     if (error == -EBUSY)
         hold_complain_session(root, &session);
@@ -101,7 +186,22 @@ int hold_take(struct hold *hold, const char *root, const char *what)
     return error < 0 ? -1 : 0;
 }
 
+int hold_look_at_root(struct union_root *root)
+{
+    struct union_root now;
+    int error = union_root_init(&now, root->path, 0);
+    if (error < 0) {
+        error_report_path(root->path, error);
+        return -1;
+    }
+    union_root_finish(root);
+    *root = now;
+    return 0;
+}
+
 void hold_release(const struct hold *hold)
 {
+    hold_rest();
+    stopping_set_lease(UINT64_MAX);
     session_leave(hold->root, hold->id, hold->number);
 }

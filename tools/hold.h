@@ -8,6 +8,7 @@
 #include <stdbool.h>
 
 #include "session/session.h"
+#include "union/listing.h"
 
 struct hold {
     const char *root;
@@ -17,6 +18,13 @@ struct hold {
 
 /* Is a session alive, or maybe alive, in this root? With a complaint of what to do if so. */
 bool hold_is_taken(const char *root);
-/* 0, or -1 after a complaint. `what` is the subcommand. */
+/* 0, or -1 after a complaint. `what` is the subcommand. A session of another host that is dead is taken over first. */
 int hold_take(struct hold *, const char *root, const char *what);
+/* The same in the place of a session of that epoch, none of whose members can do anything any more. 0; -EBUSY: it is not that
+ * any more, or a member lives here; -1 after a complaint. */
+int hold_supersede(struct hold *, const char *root, const char *what, uint64_t epoch);
+/* Once it is held: branches may have been renamed since the root was opened. 0, or -1 after a complaint. */
+int hold_look_at_root(struct union_root *);
+/* No more heartbeats, which are files: what is left is done within a lease. */
+void hold_rest(void);
 void hold_release(const struct hold *);

@@ -8,12 +8,15 @@
 #include <stdio.h>
 #include <sys/wait.h>
 
+#include "base/clock.h"
+
 static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
 #define SIGNALS (sizeof signals / sizeof *signals)
 
 static volatile sig_atomic_t came;
 static volatile sig_atomic_t told; /* the child that is waited for and was not told yet, or 0 */
 static unsigned depth;
+static uint64_t lease = UINT64_MAX;
 static struct sigaction before[SIGNALS];
 
 static void stopping_remember(int number)
@@ -51,8 +54,15 @@ void stopping_catch(void)
     }
 }
 
+void stopping_set_lease(uint64_t until)
+{
+    __atomic_store_n(&lease, until, __ATOMIC_RELEASE);
+}
+
 int stopping(void)
 {
+    if (came == 0 && clock_boot() >= __atomic_load_n(&lease, __ATOMIC_ACQUIRE))
+        came = SIGALRM;
     return came;
 }
 

@@ -104,7 +104,7 @@ void listen_raise_rename_generation(struct listen *, uint32_t count);
 void listen_set_redirected(struct listen *);
 /* The number of this node's branch. */
 void listen_set_branch(struct listen *, uint16_t branch);
-/* Until when (clock_boot) this node is of the session; CHANNEL_FOR_EVER, as at first: it is alone in it. */
+/* Until when (clock_boot) this node is of the session; CHANNEL_FOR_EVER, as at first: it does not serve yet. */
 void listen_set_lease(struct listen *, uint64_t until);
 uint64_t listen_lease(const struct listen *);
 /* Says what time it is, for processes of other time namespaces: before a PING is answered. */

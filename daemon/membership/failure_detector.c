@@ -57,7 +57,7 @@ void failure_detector_free(struct shuntd *shuntd)
     free(shuntd->failure_detector);
 }
 
-/* One that has never beaten has a lease without an end (heartbeat_adopt). */
+/* Each has beaten before it was a member: one whose file is not there is waited for. */
 static bool failure_detector_stands_still(const struct shuntd *shuntd, uint16_t member, uint64_t time)
 {
     const struct session_pulse *pulse = &shuntd->failure_detector->pulses[member];

@@ -32,20 +32,14 @@ static void heartbeat_note_beat(struct shuntd *shuntd, int result)
 
 uint64_t heartbeat_interval(const struct shuntd *shuntd)
 {
-    return shuntd->session.count > 1 ? session_beat_interval(shuntd->session.count) : 0;
+    return session_beat_interval(shuntd->session.count);
 }
 
-/* No member takes another for lost whose heartbeat it has not seen: one that was alone has a lease without an end until now,
- * and heartbeats before it answers anybody. A member that joined has sent a heartbeat, and has a lease from before that. */
+/* It has sent a heartbeat as it founded or joined the session, and has a lease from before that. */
 void heartbeat_adopt(struct shuntd *shuntd)
 {
-    if (shuntd->session.count < 2 || listen_lease(shuntd->listen) != CHANNEL_FOR_EVER)
-        return;
-    const uint64_t began = shuntd->joined != 0 ? shuntd->joined : clock_boot();
-    if (shuntd->joined == 0)
-        heartbeat_note_beat(shuntd, session_beat(shuntd->root.path, &shuntd->session, shuntd->me.number));
-    shuntd->joined = 0;
-    listen_set_lease(shuntd->listen, began + shuntd->session.lease);
+    if (listen_lease(shuntd->listen) == CHANNEL_FOR_EVER)
+        listen_set_lease(shuntd->listen, shuntd->joined + shuntd->session.lease);
 }
 
 /* The session is read after the heartbeat: a member that publishes that this daemon is lost does so after that, and then
@@ -62,7 +56,7 @@ static void heartbeat_carry_out(struct disk_job *base, const struct shuntd *shun
 static int heartbeat_renew(struct shuntd *shuntd, const struct heartbeat_job *job)
 {
     int code = job->epoch > shuntd->session.epoch ? session_view_refresh(shuntd) : 0;
-    if (code == 0 && !shuntd->cut_off && shuntd->session.epoch >= job->epoch && shuntd->session.count > 1)
+    if (code == 0 && !shuntd->cut_off && shuntd->session.epoch >= job->epoch)
         listen_set_lease(shuntd->listen, job->began + shuntd->session.lease);
     return code;
 }
@@ -75,20 +69,6 @@ static int heartbeat_finish(struct disk_job *base, struct shuntd *shuntd)
     int code = job->result == 0 ? heartbeat_renew(shuntd, job) : 0;
     free(job);
     return code;
-}
-
-bool heartbeat_is_to_end(const struct shuntd *shuntd)
-{
-    return heartbeat_interval(shuntd) == 0 && listen_lease(shuntd->listen) != CHANNEL_FOR_EVER;
-}
-
-/* First nobody sees a heartbeat any more, then there is no end to the lease. */
-static void heartbeat_rest(struct shuntd *shuntd)
-{
-    if (shuntd->heartbeat_under_way || session_beat_end(shuntd->root.path, &shuntd->session, shuntd->me.number) != 0)
-        return;
-    listen_set_lease(shuntd->listen, CHANNEL_FOR_EVER);
-    shuntd->next_heartbeat = 0;
 }
 
 static int heartbeat_beat(struct shuntd *shuntd)
@@ -111,9 +91,7 @@ int heartbeat_step(struct shuntd *shuntd)
         log_line("session: has gone on without this daemon, which was silent for too long");
         return -ESTALE;
     }
-    if (heartbeat_is_to_end(shuntd))
-        heartbeat_rest(shuntd);
-    if (interval == 0 || shuntd->heartbeat_under_way || shuntd->now < shuntd->next_heartbeat)
+    if (shuntd->heartbeat_under_way || shuntd->now < shuntd->next_heartbeat)
         return 0;
     shuntd->next_heartbeat = shuntd->now + interval;
     return heartbeat_beat(shuntd);

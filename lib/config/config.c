@@ -77,6 +77,18 @@ static void config_read_number(struct config *config, char *const environment[],
         config->bad = name;
 }
 
+/* A word, since it is to be written into a line of text. */
+static void config_read_job(struct config *config, char *const environment[])
+{
+    const char *job = config_value(environment, "SHUNT_JOB", ""), *at = job;
+    while ((unsigned char)*at > ' ' && *at != 0x7f)
+        at++;
+    const bool is_word = *at == '\0' && at - job < CONFIG_JOB_MAX;
+    config->job = is_word ? job : "";
+    if (!is_word && config->bad == NULL)
+        config->bad = "SHUNT_JOB";
+}
+
 void config_read(struct config *config, char *const environment[])
 {
     uint64_t full = 0, deadline = 30, stale = 15, quiet = 10;
@@ -84,6 +96,7 @@ void config_read(struct config *config, char *const environment[])
     config->roots = config_value(environment, "SHUNT_ROOT", NULL);
     config->root_ids = config_value(environment, "SHUNT_ROOT_ID", "");
     config->node = config_value(environment, "SHUNT_NODE", NULL);
+    config_read_job(config, environment);
     config->served = config_value(environment, "SHUNT_SERVED", NULL) != NULL;
     config->fabric = config_value(environment, "SHUNT_FABRIC", "tcp");
     config->run_base = config_value(environment, "SHUNT_RUN_DIR", "/dev/shm");

@@ -172,8 +172,8 @@ struct channel {
     uint8_t keeps_names;                /* 1: it may keep a name after another node of the session has changed it */
     uint32_t sole;                      /* 1 while all bits of homes are set */
     uint64_t homes[RECORD_SHARDS / 64]; /* a bit for each shard whose names are all in this node's index */
-    uint64_t lease;       /* until then (the daemon's CLOCK_BOOTTIME, ns) this node is of the session, CHANNEL_FOR_EVER while it
-                           * is alone */
+    uint64_t lease;       /* until then (the daemon's CLOCK_BOOTTIME, ns) this node is of the session, CHANNEL_FOR_EVER before
+                           * it serves */
     uint64_t clock;       /* the daemon's CLOCK_BOOTTIME when it last answered a PING */
     uint32_t gains;       /* raised before a bit of homes is set: what was looked up before that says nothing */
     uint32_t granting;    /* how many queue pairs have grants: what was done by those the daemon may not have seen yet */

@@ -8,10 +8,10 @@
 
 #include "union/lines.h"
 
-#define EPOCH_HEAD "shunt-session 4"
+#define EPOCH_HEAD "shunt-session 5"
 /* More than the longest texts that can be made. */
 #define HEAD_TEXT_MAX 512
-#define MEMBER_TEXT_MAX (2 * SESSION_RUN_MAX + 2 * SESSION_ADDRESS_MAX + 512)
+#define MEMBER_TEXT_MAX (2 * SESSION_RUN_MAX + 2 * SESSION_ADDRESS_MAX + SESSION_JOB_MAX + 512)
 /* Less than the shortest. */
 #define MEMBER_TEXT_MIN 80
 
@@ -19,9 +19,9 @@
 enum head_line { ID, EPOCH, FOUNDED, UID, USER, MOVED, ROOT, PROBE, SYSTEM, SINCE, LEASE, NEXT, MEMBERS, HEAD_LINES };
 static const char *const head_keys[HEAD_LINES] = {"id",    "epoch",  "founded", "uid",   "user", "moved",  "root",
                                                   "probe", "system", "since",   "lease", "next", "members"};
-enum member_line { NUMBER, NODE, BRANCH, HOST, BOOT, PID, STARTED, MEMBER_SINCE, RUN, ADDRESS, HOME, MEMBER_LINES };
-static const char *const member_keys[MEMBER_LINES] = {"member",  "node",  "branch", "host",    "boot", "pid",
-                                                      "started", "since", "run",    "address", "home"};
+enum member_line { NUMBER, NODE, BRANCH, HOST, BOOT, JOB, PID, STARTED, MEMBER_SINCE, RUN, ADDRESS, HOME, MEMBER_LINES };
+static const char *const member_keys[MEMBER_LINES] = {"member", "node",    "branch", "host", "boot",    "job",
+                                                      "pid",    "started", "since",  "run",  "address", "home"};
 
 static bool epoch_take_lines(struct lines *lines, const char *const keys[], size_t count, struct lines_value to[])
 {
@@ -117,6 +117,7 @@ static bool epoch_parse_texts(struct session_member *member, const struct lines_
            lines_word(values[BRANCH], member->branch, sizeof member->branch) &&
            lines_word(values[HOST], member->host, sizeof member->host) &&
            lines_word(values[BOOT], member->boot, sizeof member->boot) &&
+           lines_word(values[JOB], member->job, sizeof member->job) &&
            lines_path(values[RUN], member->run_dir, sizeof member->run_dir) && epoch_parse_address(values[ADDRESS], member) &&
            epoch_parse_home(values[HOME], member) && epoch_names_are_valid(member);
 }
@@ -182,6 +183,7 @@ static void epoch_add_member(struct text *t, const struct session_member *member
     lines_add(t, member_keys[BRANCH], member->branch);
     lines_add(t, member_keys[HOST], member->host);
     lines_add(t, member_keys[BOOT], member->boot);
+    lines_add(t, member_keys[JOB], member->job);
     lines_add_number(t, member_keys[PID], (uint64_t)member->pid, 10);
     lines_add_number(t, member_keys[STARTED], member->started, 10);
     lines_add_number(t, member_keys[MEMBER_SINCE], member->since, 10);

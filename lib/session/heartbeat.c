@@ -41,17 +41,6 @@ uint64_t session_beat_interval(size_t members)
     return all > SESSION_BEAT ? all : SESSION_BEAT;
 }
 
-int session_beat_end(const char *root, const struct session *session, uint16_t number)
-{
-    char name[STORE_NAME_MAX];
-    int directory = heartbeat_open_beat(root, session, number, name);
-    if (directory < 0)
-        return directory;
-    int error = sys_unlinkat(directory, name, 0);
-    sys_close(directory);
-    return error == -ENOENT ? 0 : error;
-}
-
 void session_pulse_count(struct session_pulse *pulse, uint64_t beat, uint64_t began, uint64_t ended)
 {
     uint64_t gap = pulse->read > 0 && began > pulse->read ? began - pulse->read : 0;

@@ -64,6 +64,11 @@ struct session_member *session_find_node(const struct session *session, const ch
     return NULL;
 }
 
+bool session_is_held(const struct session *session)
+{
+    return session->count == 1 && strcmp(session->members[0].run_dir, SESSION_HELD) == 0;
+}
+
 /* A change: the member that makes it, and what it needs to know. */
 struct change {
     /* Looks at what is in force: 0, it is as it should be; 1, *session is the next epoch now; -EAGAIN, it is
@@ -147,7 +152,9 @@ static int session_next_founded(struct change *change, int directory, struct ses
     *session = next;
     change->attempt = next;
     int error = key_make(directory, session);
-    return error < 0 ? error : probe_make(directory, session);
+    if (error == 0)
+        error = probe_make(directory, session);
+    return error < 0 ? error : store_beat(directory, session, 1);
 }
 
 /* The daemon that ends or supersedes a session sweeps its files: one that is missing says nothing then. */

@@ -26,6 +26,7 @@
 #define SESSION_USER_MAX 33
 #define SESSION_RUN_MAX 1024
 #define SESSION_ADDRESS_MAX 128 /* bytes */
+#define SESSION_JOB_MAX 192
 #define SESSION_MEMBERS_MAX 4096
 #define SESSION_KEY_SIZE 32
 #define SESSION_BEAT (2 * CLOCK_SECOND)   /* how often a member heartbeats at most, if there is another one */
@@ -38,6 +39,7 @@ struct session_member {
     char branch[LAYOUT_BRANCH_MAX]; /* NODE.N, the branch it claimed */
     char host[SESSION_HOST_MAX];    /* gethostname of the daemon */
     char boot[40];                  /* /proc/sys/kernel/random/boot_id of that host */
+    char job[SESSION_JOB_MAX];      /* of a batch system, as SESSION.md says; empty: of none */
     pid_t pid;
     uint64_t started;              /* of the process, clock ticks since boot (/proc/PID/stat, field 22) */
     uint64_t since;                /* ns since 1970 */
@@ -105,6 +107,9 @@ struct session_member *session_find_node(const struct session *, const char *nod
 bool session_has(const struct session *, uint16_t number);
 /* The first member that is home of names, or NULL. */
 const struct session_member *session_home(const struct session *);
+/* Is it that of a tool, which holds the root for itself (run_dir is SESSION_HELD)? */
+#define SESSION_HELD "/"
+bool session_is_held(const struct session *);
 /* Does its process still live? 1 yes, 0 no, -EREMOTE: it is on another host, which cannot be told from here.
  */
 int session_lives(const struct session_member *);
@@ -115,17 +120,16 @@ bool session_is_served(const char *root);
 /* One sentence for people: whose session, on which host (of `member`; NULL: of the first), since when. */
 void session_describe(const struct session *, const struct session_member *, char *to, size_t size);
 
-/* This process as a member: all but number, branch, run_dir, address and home. */
+/* This process as a member: all but number, branch, job, run_dir, address and home. */
 void session_self(struct session_member *, const char *node);
 /* The start time of a process, in session_member.started's unit; 0 if it cannot be told. */
 uint64_t session_process_started(pid_t pid);
 
 /* Founds a session of one member, its home, with that lease at least: 0, and mine->number is set. A session that nobody lives
  * of is superseded, one with members on other hosts only if it is in the epoch `silent` (0: no), whose members on
- * other hosts were seen not to heartbeat for SESSION_STALE. -EBUSY: somebody of it lives, and *session says who.
- * -EINVAL: `mine` or `user` holds something that could not be read back (a space in a name, no node, no
- * run_dir). -EBADMSG: there is an epoch, but it cannot be read. Then, and after other errors, nothing has
- * changed. */
+ * other hosts have ended, or were seen not to heartbeat for a lease. The member has beaten once then. -EBUSY: somebody of it
+ * lives, and *session says who. -EINVAL: `mine` or `user` holds something that could not be read back (a space in a name, no
+ * node, no run_dir). -EBADMSG: there is an epoch, but it cannot be read. Then, and after other errors, nothing has changed. */
 int session_found(const char *root, const char *user, struct session_member *mine, uint64_t silent, uint64_t lease,
                   struct session *);
 /* Adds a member, which has beaten once then: 0, and mine->number is set. A dead member of the same node, on this host,
@@ -156,15 +160,12 @@ int session_user(const char *root, uid_t *uid);
 /* ns between two heartbeats of a member: each is a request to the file system's metadata server, so all of them together
  * heartbeat no more than fifty times a second. Pure. */
 uint64_t session_beat_interval(size_t members);
-/* Says that the member lives: to be called at this interval while the session has more than one member, and
- * not else, so that a daemon that is alone may sleep. */
+/* Says that the member lives: to be called at this interval. */
 int session_beat(const char *root, const struct session *, uint16_t number);
-/* No more: it is alone now. 0 or -errno: others may see it still. */
-int session_beat_end(const char *root, const struct session *, uint16_t number);
 
 /* What an observer knows of one member's heartbeats. Zero at first. */
 struct session_pulse {
-    uint64_t beat;  /* the last that was seen, 0: it has never beaten */
+    uint64_t beat;  /* the last that was seen, 0: there is none */
     uint64_t still; /* ns for which this observer saw that one, over reads that worked */
     uint64_t read;  /* when the last read that worked returned, 0: none, or one failed since */
 };

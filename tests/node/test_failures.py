@@ -14,6 +14,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 import pytest
@@ -253,39 +254,89 @@ def test_a_run_directory_that_is_too_small(shunt, root, area, mounts):
 # Sessions of somebody else
 
 
+@contextlib.contextmanager
+def beating(root):
+    """Another host, which heartbeats."""
+    beat = root / ".shunt" / "session" / "beat.1-0000000000000abc.1"
+    ends = threading.Event()
+
+    def beats():
+        while not ends.wait(0.05):
+            beat.touch()
+    thread = threading.Thread(target=beats)
+    thread.start()
+    yield
+    ends.set()
+    thread.join()
+
+
 def test_a_session_of_another_host(session, shunt):
     Union(session.root).hold(host="login7")
     before = (session.root / ".shunt" / "session" / "epoch.1").read_text()
     words = ("somebody", "login7", "since 2023-11-14 22:13:20 UTC")
-    one_sentence(session.start(), *words)
-    one_sentence(session.tool("run", "--root", session.root, "--", "touch", session.root / "out" / "x"), *words)
-    one_sentence(session.exec("touch", session.root / "out" / "x"), "no daemon is running for this root")
+    with beating(session.root):
+        # One that could join does: here none can.
+        one_sentence(session.start(SHUNT_FABRIC="none"), *words)
+        one_sentence(session.tool("run", "--root", session.root, "--", "touch", session.root / "out" / "x"), *words)
+        one_sentence(session.tool("export", session.root), *words)
+        one_sentence(session.exec("touch", session.root / "out" / "x"), "no daemon is running for this root")
     assert is_untouched(session.root / "out")
     assert (session.root / ".shunt" / "session" / "epoch.1").read_text() == before
-    (session.root / ".shunt" / "session" / "epoch.1").unlink()
 
 
-def test_a_takeover(session):
-    """Two members on another host that beat once, and do no more."""
-    union = Union(session.root)
-    union.hold(host="login7")
-    directory = session.root / ".shunt" / "session"
-    words = (directory / "epoch.1").read_text()
-    one_sentence(session.start("--takeover"), "n1", "login7", "alone")
-    member = words[words.index("member 1"):]
-    words = words.replace("members 1", "members 2").replace("next 2", "next 3") + member.replace("member 1", "member 2")
-    (directory / "epoch.2").write_text(words.replace("epoch 1", "epoch 2"))
-    one_sentence(session.start(), "login7", "--takeover")
+def session_files(root):
+    return sorted(path.name.partition("-")[0] for path in (root / ".shunt" / "session").iterdir())
+
+
+def test_a_silent_session_of_another_host_is_taken_over(session):
+    """It was alone there."""
+    Union(session.root).hold(host="login7")
     kept = session.root / ".shunt" / "b" / "n1.1" / "kept"
     kept.mkdir(parents=True)
-    for number in (1, 2):
-        (directory / f"beat.1-0000000000000abc.{number}").touch()
     began = time.monotonic()
-    session.start("--takeover", SHUNT_STALE="1").check()
+    done = session.start(SHUNT_STALE="1")
+    done.check()
+    assert done.err.count("taken over") == 2 and "taken over, since no heartbeat came for 6 s (it was held" in done.err
     assert time.monotonic() - began >= 12, "silent for a lease, and then none of them has one any more"
     assert not kept.exists() and (session.root / ".shunt" / "b" / "n1.2" / "kept").exists(), "fenced"
-    assert session_of(session.root)["epoch"] == "3" and session_of(session.root)["node"] == "n1"
-    assert sorted(path.name.partition("-")[0] for path in directory.iterdir()) == ["epoch.2", "epoch.3", "key.3", "probe.3"]
+    assert session_of(session.root)["epoch"] == "4" and session_of(session.root)["node"] == "n1"
+    assert session_files(session.root) == ["beat.4", "epoch.3", "epoch.4", "key.4", "probe.4"]
+
+
+def scontrol(area, state, node="IDLE"):
+    """A stand-in: what Slurm says of job 7, and of the node of its member."""
+    path = area / "bin" / "scontrol"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(f"""#!/bin/sh
+case "$*" in
+"show config") printf 'ClusterName             = c\\nProctrackType           = proctrack/cgroup\\n' ;;
+"-o show job 7") echo "JobId=7 JobName=x UserId=u(1) JobState={state} Reason=None Requeue=1 Restarts=0 BatchFlag=1" ;;
+"-o show node n1") echo "NodeName=n1 Arch=x86_64 CoresPerSocket=1 State={node} ThreadsPerCore=1" ;;
+*) exit 1 ;;
+esac
+""")
+    path.chmod(0o755)
+    return {"PATH": f"{path.parent}:{os.environ['PATH']}"}
+
+
+def test_the_session_of_a_job_that_has_ended_is_taken_over_at_once(session, area):
+    Union(session.root).hold(host="login7", job="slurm:c:7:0:2:n1")
+    held = (session.root / ".shunt" / "session" / "epoch.1").read_text()
+    one_sentence(session.tool("export", session.root, **scontrol(area, "SUSPENDED")), "login7", "Slurm job 7 is suspended")
+    done = session.start(**scontrol(area, "CANCELLED"))
+    done.check()
+    assert done.err.count("\n") == 1 and "taken over, since Slurm job 7 has ended (it was held by" in done.err
+    assert "login7" in done.err
+    session.stop().check()
+    (session.root / ".shunt" / "session" / "epoch.9").write_text(held.replace("epoch 1", "epoch 9"))
+    done = session.tool("export", session.root, **scontrol(area, "COMPLETED"))
+    done.check()
+    assert "since Slurm job 7 has ended" in done.err and not (session.root / ".shunt").exists()
+
+
+def test_a_daemon_says_of_which_job_it_is_a_part(session):
+    session.start(PBS_JOBID="12[3].server").check()
+    assert session_of(session.root)["job"] == "pbs::12[3].server:::"
 
 
 def test_the_members_of_a_session(started, shunt):
@@ -360,7 +411,7 @@ if IS_SUPERUSER:
 
 def test_an_epoch_that_is_none(session):
     Union(session.root)
-    (session.root / ".shunt" / "session" / "epoch.1").write_text("shunt-session 4\nid 12")
+    (session.root / ".shunt" / "session" / "epoch.1").write_text("shunt-session 5\nid 12")
     one_sentence(session.start(), session.root)
     assert is_untouched(session.root / "out")
     (session.root / ".shunt" / "session" / "epoch.1").unlink()

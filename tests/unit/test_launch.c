@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "launch/capture.h"
+#include "capture.h"
 #include "launch/agents.h"
 #include "launch/hostlist.h"
 #include "launch/line.h"

@@ -7,13 +7,13 @@
 #include <sys/wait.h>
 
 #include "place.h"
+#include "stopping.h"
 
 #define PATIENCE (CLOCK_SECOND / 2)
 
 static struct session session;
 static struct session_member first, second;
 static const struct session_member *who;
-static volatile int stop;
 
 static void make_distant(struct session_member *member, const char *node)
 {
@@ -50,7 +50,12 @@ TestSuite(takeover, .init = takeover_init, .fini = takeover_finish, .timeout = 6
 
 static int test_takeover_watch(uint64_t patience)
 {
-    return takeover_watch(place_path("r"), &session, patience, &stop, &who);
+    struct takeover_watch watch = {.root = place_path("r"), .session = &session, .patience = patience};
+    int code = takeover_watch(&watch);
+    who = watch.who;
+    free(watch.pulses);
+    free(watch.words);
+    return code;
 }
 
 Test(takeover, of_the_silent)
@@ -112,7 +117,7 @@ static int watch_while(void (*what)(void))
 
 Test(takeover, not_of_who_beats)
 {
-    cr_assert_eq(watch_while(second_beats), TAKEOVER_BEATS);
+    cr_assert_eq(watch_while(second_beats), TAKEOVER_LIVES);
     cr_assert_eq(who->number, 2);
 }
 
@@ -126,30 +131,22 @@ Test(takeover, of_what_ends)
     int answer = watch_while(all_leave);
     cr_assert(answer == TAKEOVER_FREE || answer == TAKEOVER_CHANGED, "%d", answer);
     all_leave(); /* the other process may have been stopped between the two */
-    cr_assert_eq(test_takeover_watch(30 * CLOCK_SECOND), TAKEOVER_FREE, "there is nobody to wait for");
+    cr_assert_eq(test_takeover_watch(30 * CLOCK_SECOND), TAKEOVER_CHANGED, "there is nobody to wait for");
 }
 
-Test(takeover, not_of_who_never_beat)
-{
-    session_beat_end(place_path("r"), &session, 2);
-    cr_assert_eq(test_takeover_watch(PATIENCE), TAKEOVER_ALONE);
-    cr_assert_eq(who->number, 2);
-}
-
-/* The file is there, from when it was not alone. */
-Test(takeover, not_of_who_is_alone_now)
+Test(takeover, of_who_is_alone)
 {
     cr_assert_eq(session_leave(place_path("r"), session.id, 2), 0);
     session_finish(&session);
     cr_assert_eq(session_read(place_path("r"), &session), 0);
-    cr_assert_eq(test_takeover_watch(PATIENCE), TAKEOVER_ALONE);
+    cr_assert_eq(test_takeover_watch(PATIENCE), TAKEOVER_FREE);
     cr_assert_eq(who->number, 1);
 }
 
 Test(takeover, not_of_who_lives_here)
 {
     session_self(&session.members[1], "n2");
-    cr_assert_eq(test_takeover_watch(PATIENCE), TAKEOVER_HERE);
+    cr_assert_eq(test_takeover_watch(PATIENCE), TAKEOVER_LIVES);
     cr_assert_eq(who->number, session.members[1].number);
     session.members[1].started++;
     cr_assert_eq(test_takeover_watch(PATIENCE), TAKEOVER_FREE, "the dead are not waited for");
@@ -157,7 +154,8 @@ Test(takeover, not_of_who_lives_here)
 
 Test(takeover, is_given_up_when_told)
 {
-    stop = 1;
+    stopping_catch();
+    raise(SIGTERM);
     cr_assert_eq(test_takeover_watch(30 * CLOCK_SECOND), -EINTR);
 }
 
@@ -165,4 +163,71 @@ Test(takeover, reading_that_fails_is_no_silence)
 {
     place_file("r/.shunt/session/epoch.9", "broken");
     cr_assert_eq(test_takeover_watch(PATIENCE), -EBADMSG);
+}
+
+/* A batch system, as a script in PATH; the job of both members. */
+static void batch_system(const char *name, const char *script, const char *job)
+{
+    char path[PATH_MAX];
+    place_directory("bin");
+    snprintf(path, sizeof path, "bin/%s", name);
+    place_file(path, script);
+    cr_assert_eq(chmod(place_path("%s", path), 0755), 0);
+    snprintf(path, sizeof path, "%s:%s", place_path("bin"), getenv("PATH"));
+    setenv("PATH", path, 1);
+    for (size_t i = 0; i < session.count; i++)
+        strcpy(session.members[i].job, job);
+}
+
+#define SCONTROL                                                                                                               \
+    "#!/bin/sh\ncase $* in 'show config') echo 'ClusterName = c'; echo 'ProctrackType = proctrack/%s' ;;\n"                    \
+    "'-o show job 7') echo 'JobId=7 JobName=j Restarts=0 JobState=%s Reason=None' ;;\n"                                        \
+    "'-o show node n1,n1') echo 'NodeName=n1 State=%s ThreadsPerCore=1' ;; *) exit 1 ;; esac\n"
+
+static void slurm_says(const char *state, const char *tracks, const char *node)
+{
+    char script[2048];
+    snprintf(script, sizeof script, SCONTROL, tracks, state, node);
+    batch_system("scontrol", script, "slurm:c:7:0::n1");
+}
+
+Test(takeover, at_once_of_a_job_that_has_ended)
+{
+    slurm_says("CANCELLED", "cgroup", "IDLE");
+    cr_assert_eq(test_takeover_watch(UINT64_MAX), TAKEOVER_FREE);
+}
+
+Test(takeover, not_at_once_if_a_process_may_have_escaped)
+{
+    uint64_t began = clock_monotonic();
+    slurm_says("CANCELLED", "linuxproc", "IDLE");
+    cr_assert_eq(test_takeover_watch(PATIENCE), TAKEOVER_FREE);
+    slurm_says("COMPLETED", "cgroup", "DOWN*");
+    cr_assert_eq(test_takeover_watch(PATIENCE), TAKEOVER_FREE);
+    cr_assert_geq(clock_monotonic() - began, 2 * PATIENCE);
+}
+
+Test(takeover, not_of_a_job_that_runs)
+{
+    slurm_says("RUNNING", "cgroup", "ALLOCATED");
+    cr_assert_eq(watch_while(second_beats), TAKEOVER_LIVES);
+    slurm_says("SUSPENDED", "cgroup", "ALLOCATED");
+    cr_assert_eq(test_takeover_watch(PATIENCE), TAKEOVER_SUSPENDED);
+}
+
+/* Its members beat until they are killed. */
+Test(takeover, of_a_job_that_is_about_to_end)
+{
+    slurm_says("COMPLETING", "cgroup", "COMPLETING");
+    pid_t child = takeover_meanwhile(second_beats);
+    pid_t ends = fork();
+    if (ends == 0) {
+        usleep(300000);
+        slurm_says("TIMEOUT", "cgroup", "IDLE");
+        _exit(0);
+    }
+    cr_assert_eq(test_takeover_watch(30 * CLOCK_SECOND), TAKEOVER_FREE);
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    waitpid(ends, NULL, 0);
 }

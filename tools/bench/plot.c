@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "launch/capture.h"
+#include "capture.h"
 #include "command.h"
 
 #define WIDTH 900

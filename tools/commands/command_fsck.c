@@ -69,7 +69,8 @@ static int command_fsck_check_held(struct fsck *fsck)
     stopping_catch(); /* other hosts take its claim for one of who lives */
     int status = FSCK_BAD;
     if (hold_take(&hold, fsck->root.path, "fsck") == 0) {
-        status = command_fsck_check(fsck);
+        if (hold_look_at_root(&fsck->root) == 0)
+            status = command_fsck_check(fsck);
         hold_release(&hold);
     }
     int signal = stopping_release();

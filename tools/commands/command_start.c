@@ -14,7 +14,7 @@ const struct choice command_start_choices[] = {
     {'n', "node", "NAME", "what this node is called (default: the host's name)"},
     {'p', "placement", "auto|branch", "redirect files when it pays, or always (default: auto)"},
     {'f', "leaf-full", "N", "files in one leaf directory (default: by file system)"},
-    {START_TAKEOVER_OPTION, "takeover", NULL, "also from other hosts, if they were watched and do not beat"},
+    {START_TAKEOVER_OPTION, "takeover", NULL, "take over from hosts that are silent, without asking the batch system"},
     {0},
 };
 

@@ -190,7 +190,7 @@ static int agent_take_options(struct agent_process *agent, const struct command 
 
 int agent(const struct command *command, int argc, char **argv)
 {
-    static struct agent_process agent = {.options.orphans_told = true};
+    static struct agent_process agent = {.options = {.orphans_told = true, .settled = true}};
     int end = agent_take_options(&agent, command, argc, argv);
     if (end == COMMAND_END)
         agent_serve(&agent);

@@ -19,9 +19,10 @@
 #include "leave.h"
 #include "orphans.h"
 #include "stopping.h"
+#include "takeover.h"
 #include "command.h"
 
-enum { FAKE_NODES = COMMAND_LONG + 1, HOSTS, JSON, DRY_RUN, VERSION, EXPORT };
+enum { FAKE_NODES = COMMAND_LONG + 1, HOSTS, TAKEOVER, JSON, DRY_RUN, EXPORT };
 
 static const struct choice choices[] = {
     {'r', "root", "DIR", "the shared directory; may be given again (default: SHUNT_ROOT)"},
@@ -31,6 +32,7 @@ static const struct choice choices[] = {
     {'f', "leaf-full", "N", "files in one leaf directory (default: by file system)"},
     {FAKE_NODES, "fake-nodes", "N", "N pretended nodes on this machine"},
     {HOSTS, "hosts", "FILE", "the nodes, one a line (default: those of the allocation)"},
+    {TAKEOVER, "takeover", NULL, "take over from hosts that are silent, without asking the batch system"},
     {JSON, "json", NULL, "say at the end as a JSON object what was done"},
     {DRY_RUN, "dry-run", NULL, "run nothing, print what would be run"},
     {'V', "version", NULL, "print the version"},
@@ -73,6 +75,9 @@ static int main_take_option(const struct command *command, struct launch *launch
         return 0;
     case JSON:
         launch->json = true;
+        return 0;
+    case TAKEOVER:
+        launch->takeover = true;
         return 0;
     case DRY_RUN:
         launch->dry_run = true;
@@ -164,10 +169,24 @@ static int main_give_up(struct launch *launch, int reason, struct signal_wait *w
     return reason > 0 ? 128 + reason : STATUS_FAILED;
 }
 
+/* Once, for all agents. */
+static int main_settle(const struct launch *launch)
+{
+    int code = 0;
+    stopping_catch();
+    for (size_t i = 0; i < launch->roots.count && code == 0; i++)
+        code = takeover_settle(launch->roots.paths[i], launch->takeover);
+    const int signal = stopping_release();
+    return signal > 0 ? 128 + signal : code < 0 ? STATUS_FAILED : STATUS_OK;
+}
+
 static int main_run(struct launch *launch)
 {
     struct signal_wait watch;
     const struct job job = {launch->job.at, launch->line.kind == LINE_PLAIN ? launch->preload : NULL};
+    const int settled = main_settle(launch);
+    if (settled != STATUS_OK)
+        return settled;
     for (size_t i = 0; i < launch->roots.count; i++)
         orphans_report(launch->roots.paths[i]);
     if (signal_wait_init(&watch) < 0)

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "launch/capture.h"
+#include "capture.h"
 #include "launch/hostlist.h"
 #include "command.h"
 

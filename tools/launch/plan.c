@@ -9,10 +9,11 @@
 #include <unistd.h>
 
 #include "launch.h"
-#include "launch/capture.h"
+#include "capture.h"
 #include "launch/agent.h"
 #include "launch/proof.h"
 #include "command.h"
+#include "scheduler.h"
 
 /* The line. */
 
@@ -197,6 +198,7 @@ int plan_make(struct launch *launch)
     if (!launch->preload)
         return -1;
     launch_without_shim();
+    scheduler_own(); /* for agents that come to their nodes by other ways */
     plan_compose_agent(launch);
     plan_compose_job(launch);
     if (launch->agent.full || launch->job.full) {

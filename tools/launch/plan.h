@@ -21,7 +21,7 @@ struct launch {
     const char *placement, *leaf_full, *hosts;
     uint64_t fakes;
     enum leave leave;
-    bool dry_run;
+    bool takeover, dry_run;
     char own[PATH_MAX]; /* this program */
     struct line line;
     struct nodes nodes;

@@ -1,21 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
-#include "launch/capture.h"
+#include "capture.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "command.h"
 
-static void capture_become(char *const words[], int out)
+static void capture_become(char *const words[], int out, bool with_errors)
 {
     int none = open("/dev/null", O_RDWR | O_CLOEXEC);
     dup2(none, STDIN_FILENO);
-    dup2(none, STDERR_FILENO);
+    dup2(with_errors ? out : none, STDERR_FILENO);
+    if (with_errors)
+        setenv("LC_ALL", "C", 1);
     dup2(out, STDOUT_FILENO);
     execvp(words[0], words);
     _exit(127);
@@ -35,7 +39,7 @@ static void capture_read_all(int from, char *to, size_t size)
     to[length] = '\0';
 }
 
-int capture(char *const words[], char *to, size_t size)
+static int capture_run(char *const words[], char *to, size_t size, bool with_errors)
 {
     int ends[2], status = 0;
     to[0] = '\0';
@@ -45,7 +49,7 @@ int capture(char *const words[], char *to, size_t size)
     pid_t child = fork();
     int error = child < 0 ? -errno : 0;
     if (child == 0)
-        capture_become(words, ends[1]);
+        capture_become(words, ends[1], with_errors);
     close(ends[1]);
     if (child > 0)
         capture_read_all(ends[0], to, size);
@@ -55,4 +59,14 @@ int capture(char *const words[], char *to, size_t size)
     if (error < 0)
         return error;
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+int capture(char *const words[], char *to, size_t size)
+{
+    return capture_run(words, to, size, false);
+}
+
+int capture_all(char *const words[], char *to, size_t size)
+{
+    return capture_run(words, to, size, true);
 }

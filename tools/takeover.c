@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#include "takeover.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "command.h"
+#include "config/config.h"
+#include "hold.h"
+#include "stopping.h"
+
+#define TAKEOVER_NODE "takeover" /* what a tool is called that holds the root for this */
+#define LOOKS (SESSION_BEAT / 8)
+#define ASKS CLOCK_SECOND
+#define TELLS (3 * CLOCK_SECOND) /* a heartbeat is seen sooner than this */
+
+static int takeover_check_epoch(const struct takeover_watch *watch)
+{
+    struct session now;
+    int code = session_read(watch->root, &now);
+    if (code == 0)
+        code = now.id == watch->session->id && now.epoch == watch->session->epoch ? 0 : TAKEOVER_CHANGED;
+    session_finish(&now);
+    return code == -ENOENT ? TAKEOVER_CHANGED : code;
+}
+
+/* -EAGAIN: it is not known yet. A member whose job is about to end still heartbeats. */
+static int takeover_look_at(struct takeover_watch *watch, size_t index)
+{
+    const struct session_member *member = &watch->session->members[index];
+    const enum scheduler_word word = watch->words[index];
+    struct session_pulse *pulse = &watch->pulses[index], before = *pulse;
+    watch->who = member;
+    int lives = session_lives(member);
+    if (lives >= 0)
+        return lives == 1 ? TAKEOVER_LIVES : 0;
+    if (word == SCHEDULER_GONE)
+        return 0;
+    if (word == SCHEDULER_SUSPENDED)
+        return TAKEOVER_SUSPENDED;
+    int code = session_observe(watch->root, watch->session, member->number, pulse);
+    if (code < 0)
+        return code;
+    if (before.read > 0 && pulse->beat != before.beat && word != SCHEDULER_ENDING)
+        return TAKEOVER_LIVES;
+    return pulse->still >= watch->patience ? 0 : -EAGAIN;
+}
+
+/* A job that is about to end is asked for again. */
+static void takeover_ask(struct takeover_watch *watch)
+{
+    const uint64_t now = clock_monotonic();
+    if (watch->anyhow || now < watch->ask)
+        return;
+    scheduler_ask(watch->session, watch->words);
+    watch->ask = UINT64_MAX;
+    for (size_t i = 0; i < watch->session->count; i++)
+        if (watch->words[i] == SCHEDULER_ENDING)
+            watch->ask = clock_monotonic() + ASKS;
+}
+
+static int takeover_look_at_all(struct takeover_watch *watch)
+{
+    int code = takeover_check_epoch(watch);
+    bool waits = false;
+    for (size_t i = 0; i < watch->session->count && (code == 0 || code == -EAGAIN); i++) {
+        code = takeover_look_at(watch, i);
+        waits |= code == -EAGAIN;
+    }
+    return code == 0 && waits ? -EAGAIN : code;
+}
+
+static void takeover_tell_watch(struct takeover_watch *watch, uint64_t began)
+{
+    char words[512];
+    const bool is_ending = watch->words[watch->who - watch->session->members] == SCHEDULER_ENDING;
+    if (watch->told || is_ending || clock_monotonic() - began < TELLS)
+        return;
+    watch->told = true;
+    session_describe(watch->session, watch->who, words, sizeof words);
+    error_report("%s: %s, which is taken over after %llu s without a heartbeat", watch->root, words,
+                 (unsigned long long)(watch->patience / CLOCK_SECOND));
+}
+
+int takeover_watch(struct takeover_watch *watch)
+{
+    const struct timespec pause = clock_split(LOOKS);
+    const size_t count = watch->session->count;
+    const uint64_t began = clock_monotonic();
+    int code = -ENOMEM;
+    watch->who = watch->session->members;
+    watch->pulses = calloc(count, sizeof *watch->pulses);
+    watch->words = calloc(count, sizeof *watch->words);
+    watch->ask = 0;
+    while (watch->pulses != NULL && watch->words != NULL) {
+        takeover_ask(watch);
+        code = takeover_look_at_all(watch);
+        if (code != -EAGAIN || stopping())
+            break;
+        takeover_tell_watch(watch, began);
+        clock_sleep(&pause);
+    }
+    return code == -EAGAIN ? -EINTR : code;
+}
+
+/* Did a batch system say of each member of another host that it has ended? Else only its silence did. */
+static bool takeover_is_certain(const struct takeover_watch *watch)
+{
+    for (size_t i = 0; i < watch->session->count; i++)
+        if (watch->words[i] != SCHEDULER_GONE && session_lives(&watch->session->members[i]) != 0)
+            return false;
+    return true;
+}
+
+/* A member that sent a heartbeat between the last look and the moment when it was superseded has a lease from then on, at most.
+ * No signal ends this: the next one to come would not know. */
+static void takeover_outlast(const struct takeover_watch *watch)
+{
+    const struct timespec pause = clock_split(CLOCK_SECOND / 10);
+    const uint64_t until = clock_boot() + watch->session->lease;
+    while (clock_boot() < until)
+        clock_sleep(&pause);
+}
+
+/* `member`: one that it was taken over from. */
+static void takeover_tell(const struct takeover_watch *watch, const struct session_member *member, bool is_certain)
+{
+    char words[512], job[SESSION_JOB_MAX + 16];
+    session_describe(watch->session, member, words, sizeof words);
+    scheduler_describe(member->job, job, sizeof job);
+    if (is_certain)
+        error_report("%s: taken over, since %s has ended (it was %s)", watch->root, job, words);
+    else
+        error_report("%s: taken over, since no heartbeat came for %llu s (it was %s)", watch->root,
+                     (unsigned long long)(watch->patience / CLOCK_SECOND), words);
+}
+
+/* The session is superseded by one of this tool, so that it is over; what its members still want to make in their branches by
+ * their names is not to be; then this one ends, too. 0; -EBUSY: another one was first; -1 after a complaint. */
+static int takeover_take(const struct takeover_watch *watch)
+{
+    struct hold hold;
+    const bool is_certain = takeover_is_certain(watch);
+    int code = hold_supersede(&hold, watch->root, TAKEOVER_NODE, watch->session->epoch);
+    if (code != 0)
+        return code;
+    if (!is_certain)
+        takeover_outlast(watch);
+    for (size_t i = 0; i < watch->session->count && code == 0; i++)
+        if ((code = session_fence(watch->root, watch->session->members[i].branch)) != 0)
+            error_report("%s: branch %s of a node that has ended cannot be renamed: %s", watch->root,
+                         watch->session->members[i].branch, strerror(-code));
+    hold_release(&hold);
+    if (code == 0)
+        takeover_tell(watch, session_living(watch->session), is_certain);
+    return code == 0 ? 0 : -1;
+}
+
+static int takeover_refuse_suspended(const struct takeover_watch *watch)
+{
+    char words[512], job[SESSION_JOB_MAX + 16];
+    session_describe(watch->session, watch->who, words, sizeof words);
+    scheduler_describe(watch->who->job, job, sizeof job);
+    error_report("%s: %s, and %s is suspended (resume or cancel that job, or give --takeover if it has ended)", watch->root,
+                 words, job);
+    return -1;
+}
+
+/* Is there something to be taken over, or waited for? Another tool that takes it over is. */
+static bool takeover_concerns(const struct session *session)
+{
+    const struct session_member *living = session_living(session);
+    const bool by_tool = session_is_held(session) && strcmp(session->members[0].node, TAKEOVER_NODE) == 0;
+    return living != NULL && session->uid == geteuid() && (by_tool || session_lives(living) == -EREMOTE);
+}
+
+/* As takeover_watch, but -EBUSY while another tool takes it over. */
+static int takeover_try(const char *root, const struct session *session, bool anyhow, bool *told)
+{
+    struct config config;
+    config_read(&config, environ);
+    struct takeover_watch watch = {.root = root, .session = session, .anyhow = anyhow, .told = *told};
+    watch.patience = config.stale > session->lease ? config.stale : session->lease;
+    const bool is_held = session_is_held(session) && strcmp(session->members[0].node, TAKEOVER_NODE) == 0;
+    int code = takeover_watch(&watch);
+    if (code == TAKEOVER_FREE)
+        code = takeover_take(&watch);
+    else if (code == TAKEOVER_SUSPENDED)
+        code = takeover_refuse_suspended(&watch);
+    else if (code == TAKEOVER_CHANGED || (code == TAKEOVER_LIVES && is_held))
+        code = -EBUSY;
+    else if (code == TAKEOVER_LIVES)
+        code = 0;
+    else if (code != -EINTR)
+        error_report("%s: its session cannot be watched: %s (check the file system)", root, strerror(-code));
+    *told = watch.told;
+    free(watch.pulses);
+    free(watch.words);
+    return code;
+}
+
+int takeover_settle(const char *root, bool anyhow)
+{
+    const struct timespec pause = clock_split(LOOKS);
+    bool told = false;
+    for (;;) {
+        struct session session;
+        int code = session_read(root, &session);
+        if (code == 0 && takeover_concerns(&session))
+            code = takeover_try(root, &session, anyhow, &told);
+        else
+            code = 0; /* who uses it sees what is wrong with it */
+        session_finish(&session);
+        if (code != -EBUSY)
+            return code == 0 ? 0 : -1;
+        if (stopping())
+            return -1;
+        clock_sleep(&pause);
+    }
+}
