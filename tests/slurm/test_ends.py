@@ -57,3 +57,47 @@ def test_an_export_on_a_log_in_node(cluster, root, job, shunt):
     done = cluster.run(shunt, "export", root)
     assert done.returncode == 0 and f"since Slurm job {first} has ended" in done.stderr, done.stderr + subprocess.run(["find", root / ".shunt"], capture_output=True, text=True, check=False).stdout
     assert len(os.listdir(root / "out" / first)) == 42 and not (root / ".shunt").exists()
+
+
+def test_a_job_that_is_requeued(cluster, root, job, launch):
+    """It keeps its number: the second run takes over from the first."""
+    program = cluster.place / "works.sh"
+    number = cluster.submit(f'if [ -n "$SLURM_RESTART_COUNT" ]; then {launch} --root {root} srun -n2 {program} {root}; '
+                            f'else {launch} --root {root} srun -n2 {program} {root} forever; fi', "-N2", "--requeue")
+    wait_for(lambda: is_ready(root, number), what="the first run")
+    cluster.run("scontrol", "requeue", number)
+    text = cluster.ended(number)
+    assert text.count(f"since Slurm job {number} has ended") == 1, text
+    assert not (root / ".shunt").exists() and len(os.listdir(root / "out" / number)) == 42
+
+
+GOES_ON = """#!/bin/bash
+out=$1/out; name=$(hostname)
+for i in $(seq 20); do : >$out/$name.$i; done
+touch $2/ready.$name
+until [ -e $2/down ]; do sleep 0.1; done
+for i in $(seq 20); do : >$out/$name.later.$i || exit 1; done
+touch $2/done.$name
+"""
+
+
+def test_a_node_that_dies_takes_no_other_one_down(cluster, root, launch, job):
+    program, marks = cluster.place / "goes_on.sh", cluster.place / "marks"
+    program.write_text(GOES_ON)
+    program.chmod(0o755)
+    marks.mkdir()
+    number = cluster.submit(f"SHUNT_STALE=6 {launch} --root {root} --placement branch srun --no-kill -n4 {program} {root} {marks}",
+                            "-N4", "--no-kill")
+    wait_for(lambda: len(list(marks.glob("ready.*"))) == 4, what="all ranks")
+    cluster.kill("node4")
+    wait_for(lambda: "down" in cluster.run("sinfo", "-h", "-n", "node4", "-o", "%T").stdout, what="the end of node4")
+    (marks / "down").touch()
+    wait_for(lambda: sorted(path.name for path in marks.glob("done.*")) == ["done.node1", "done.node2", "done.node3"],
+             seconds=60, what="the work of the others")
+    wait_for(lambda: cluster.state(number) not in ("RUNNING", "COMPLETING"), what="the end of the job")
+    for node in ("node1", "node2", "node3"):
+        assert cluster.processes(node, str(root)) == [], "a daemon is left"
+    text = cluster.ended(job("-w", "node1,node2"))
+    assert not (root / ".shunt").exists(), text
+    found = os.listdir(root / "out")
+    assert [len([name for name in found if name.startswith(f"node{i}.")]) for i in range(1, 5)] == [40, 40, 40, 20]

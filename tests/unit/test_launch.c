@@ -334,7 +334,7 @@ static const char *agents_words(enum agents_means means, const char *text, size_
 Test(agents, by_the_launchers_own_means)
 {
     cr_assert_str_eq(agents_words(AGENTS_SRUN, "srun app", 2),
-                     "srun --overlap --mem=0 --quiet --input=all --kill-on-bad-exit=0 --wait=0 --export=ALL "
+                     "srun --overlap --mem=0 --quiet --input=all --kill-on-bad-exit=0 --no-kill --wait=0 --export=ALL "
                      "--ntasks-per-node=1 --nodes=2 --ntasks=2 --nodelist=n2,n3 keep 'a b'");
     cr_assert_str_eq(agents_words(AGENTS_OPENMPI, "mpirun.openmpi -n 9 --mca a b -x Q --allow-run-as-root app", 2),
                      "mpirun.openmpi --mca a b --allow-run-as-root -n 2 --map-by ppr:1:node --stdin all --host "

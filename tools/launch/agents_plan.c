@@ -31,9 +31,17 @@ static void agents_plan_add_words(struct arguments *to, const char *const *from)
 /* A step next to the job's own, which is to have all processors and memory: hence --overlap (Slurm 20.11). */
 static void agents_plan_add_srun(const struct nodes *nodes, size_t first, size_t count, struct arguments *to)
 {
-    static const char *const options[] = {
-        "srun",         "--overlap",           "--mem=0", "--quiet", "--input=all", "--kill-on-bad-exit=0", "--wait=0",
-        "--export=ALL", "--ntasks-per-node=1", NULL};
+    static const char *const options[] = {"srun",
+                                          "--overlap",
+                                          "--mem=0",
+                                          "--quiet",
+                                          "--input=all",
+                                          "--kill-on-bad-exit=0",
+                                          "--no-kill",
+                                          "--wait=0",
+                                          "--export=ALL",
+                                          "--ntasks-per-node=1",
+                                          NULL};
     agents_plan_add_words(to, options);
     arguments_format(to, "--nodes=%zu", count);
     arguments_format(to, "--ntasks=%zu", count);
