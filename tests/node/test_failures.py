@@ -14,14 +14,13 @@ import socket
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 
 import pytest
 
 from conftest import (HERE, IS_SUPERUSER, PYTHON, Shunt, assert_plain, environment, is_running, kill_daemon,
                       redirected_files, run, standing_still, supervisor_of, wait_until)
-from union_on_disk import Union, session_of
+from union_on_disk import Union, beating_elsewhere, session_of
 
 NOBODY = 65534
 
@@ -254,27 +253,11 @@ def test_a_run_directory_that_is_too_small(shunt, root, area, mounts):
 # Sessions of somebody else
 
 
-@contextlib.contextmanager
-def beating(root):
-    """Another host, which heartbeats."""
-    beat = root / ".shunt" / "session" / "beat.1-0000000000000abc.1"
-    ends = threading.Event()
-
-    def beats():
-        while not ends.wait(0.05):
-            beat.touch()
-    thread = threading.Thread(target=beats)
-    thread.start()
-    yield
-    ends.set()
-    thread.join()
-
-
 def test_a_session_of_another_host(session, shunt):
     Union(session.root).hold(host="login7")
     before = (session.root / ".shunt" / "session" / "epoch.1").read_text()
     words = ("somebody", "login7", "since 2023-11-14 22:13:20 UTC")
-    with beating(session.root):
+    with beating_elsewhere(session.root):
         # One that could join does: here none can.
         one_sentence(session.start(SHUNT_FABRIC="none"), *words)
         one_sentence(session.tool("run", "--root", session.root, "--", "touch", session.root / "out" / "x"), *words)

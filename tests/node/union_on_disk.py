@@ -2,11 +2,13 @@
 # SPDX-FileCopyrightText: The shunt authors
 """Unions made by hand: what a session leaves on disk, without a session."""
 
+import contextlib
 import ctypes
 import os
 import pathlib
 import socket
 import struct
+import threading
 
 from daemons import epoch_lines
 
@@ -71,6 +73,24 @@ class Union:
             f"member 1\nnode n1\nbranch n1.1\nhost {host or socket.gethostname()}\nboot {boot}\njob {job}\n"
             f"pid {pid or os.getpid()}\nstarted {started}\nsince 1700000000000000000\nrun /dev/shm/nowhere\n"
             f"address \nhome yes\n")
+
+
+@contextlib.contextmanager
+def beating_elsewhere(root):
+    """The other host of Union.hold heartbeats."""
+    beat = root / ".shunt" / "session" / "beat.1-0000000000000abc.1"
+    ends = threading.Event()
+
+    def beats():
+        while not ends.wait(0.05):
+            beat.touch()
+    thread = threading.Thread(target=beats)
+    thread.start()
+    try:
+        yield
+    finally:
+        ends.set()
+        thread.join()
 
 
 def session_of(root):
