@@ -18,7 +18,7 @@ import pytest
 from conftest import REPOSITORY, assert_plain, environment, kill_daemon, redirected_files, run
 
 HERE = socket.gethostname()
-ALLOCATIONS = ("SLURM_", "PBS_", "LSB_", "FLUX_", "OMPI_", "PMI_", "PMIX_")
+ALLOCATIONS = ("SLURM_", "PBS_", "LSB_", "PE_HOSTFILE", "COBALT_", "FLUX_", "OMPI_", "PMI_", "PMIX_")
 
 # What becomes a node's process: on the stand-ins' hosts SHUNT_NODE is the host's name.
 SSH = """

@@ -20,7 +20,7 @@ import pytest
 
 import manual
 from conftest import REPOSITORY, assert_plain, environment, run
-from union_on_disk import beating_elsewhere, Union, session_of, snapshot
+from union_on_disk import Union, beating_elsewhere, session_of, snapshot
 
 LIVES_LONG = 10**9 * 1_500_000_000
 

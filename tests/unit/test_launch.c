@@ -379,7 +379,8 @@ Test(agents, one_command_for_each_node_or_for_all)
 
 static void clear_allocation(void)
 {
-    static const char *const variables[] = {"SLURM_JOB_NODELIST", "PBS_NODEFILE", "LSB_DJOB_HOSTFILE", "LSB_HOSTS", "FLUX_URI"};
+    static const char *const variables[] = {"SLURM_JOB_NODELIST", "PBS_NODEFILE", "LSB_DJOB_HOSTFILE", "LSB_HOSTS",
+                                            "LSB_MCPU_HOSTS",     "PE_HOSTFILE",  "COBALT_NODEFILE",   "FLUX_URI"};
     for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
         unsetenv(variables[i]);
 }
@@ -412,6 +413,12 @@ Test(nodes, of_an_allocation)
 {
     clear_allocation();
     cr_assert_str_eq(nodes_of(NULL, "app"), nodes_here());
+    setenv("COBALT_NODEFILE", write_nodes("c1\nc2\n"), 1);
+    cr_assert_str_eq(nodes_of(NULL, "app"), "c1 c2");
+    setenv("PE_HOSTFILE", write_nodes("g1 8 all.q@g1 UNDEFINED\ng2 8 all.q@g2 UNDEFINED\n"), 1);
+    cr_assert_str_eq(nodes_of(NULL, "app"), "g1 g2");
+    setenv("LSB_MCPU_HOSTS", "m1 4 m2 8 ", 1);
+    cr_assert_str_eq(nodes_of(NULL, "app"), "m1 m2");
     setenv("LSB_HOSTS", "l1 l1 l2", 1);
     cr_assert_str_eq(nodes_of(NULL, "app"), "l1 l2");
     setenv("LSB_DJOB_HOSTFILE", write_nodes("d1\nd1\nd2\n"), 1);

@@ -151,6 +151,30 @@ static int nodes_from_lsf(struct nodes *nodes, const char *list)
     return nodes_take_list(nodes, "LSB_HOSTS", list);
 }
 
+/* HOST NUMBER HOST NUMBER ... */
+static int nodes_from_lsf_pairs(struct nodes *nodes, const char *list)
+{
+    char name[256];
+    int error = 0, taken;
+    bool is_host = true;
+    nodes->source = "LSB_MCPU_HOSTS";
+    for (const char *at = list; error == 0 && sscanf(at, "%255s%n", name, &taken) == 1; at += taken) {
+        error = is_host ? nodes_add(nodes, name) : name[strspn(name, "0123456789")] != '\0' ? -EBADMSG : 0;
+        is_host = !is_host;
+    }
+    return error < 0 ? nodes_complain_list(nodes->source, list, error) : 0;
+}
+
+static int nodes_from_grid_engine(struct nodes *nodes, const char *path)
+{
+    return nodes_take_file(nodes, "PE_HOSTFILE", path);
+}
+
+static int nodes_from_cobalt(struct nodes *nodes, const char *path)
+{
+    return nodes_take_file(nodes, "COBALT_NODEFILE", path);
+}
+
 static int nodes_from_flux(struct nodes *nodes, const char *uri)
 {
     char *const words[] = {"flux", "getattr", "hostlist", NULL};
@@ -168,11 +192,10 @@ static int nodes_from_flux(struct nodes *nodes, const char *uri)
 static const struct {
     const char *variable;
     int (*take)(struct nodes *, const char *value);
-} allocations[] = {{"SLURM_JOB_NODELIST", nodes_from_slurm},
-                   {"PBS_NODEFILE", nodes_from_pbs},
-                   {"LSB_DJOB_HOSTFILE", nodes_from_lsf_file},
-                   {"LSB_HOSTS", nodes_from_lsf},
-                   {"FLUX_URI", nodes_from_flux}};
+} allocations[] = {{"SLURM_JOB_NODELIST", nodes_from_slurm},   {"PBS_NODEFILE", nodes_from_pbs},
+                   {"LSB_DJOB_HOSTFILE", nodes_from_lsf_file}, {"LSB_HOSTS", nodes_from_lsf},
+                   {"LSB_MCPU_HOSTS", nodes_from_lsf_pairs},   {"PE_HOSTFILE", nodes_from_grid_engine},
+                   {"COBALT_NODEFILE", nodes_from_cobalt},     {"FLUX_URI", nodes_from_flux}};
 
 static int nodes_from_allocation(struct nodes *nodes)
 {
