@@ -509,6 +509,15 @@ def test_a_dry_run_prints_and_runs_nothing(launch, root, area):
     assert not (area / "ran").exists() and os.listdir(root) == []
 
 
+def test_a_launcher_after_another_command_is_refused(launch, root, area):
+    """It would run on this host alone, and its ranks on all nodes without shunt."""
+    (area / "nodes").write_text("p1\np2\n")
+    result = launch(root, "env", "A=1", "mpirun.openmpi", "-n", 2, "true", PBS_NODEFILE=area / "nodes")
+    assert result.status == 1 and "'env' stands before the launcher 'mpirun.openmpi'" in result.err, result
+    assert launch(root, "--dry-run", "env", "A=1", "true", PBS_NODEFILE=area / "nodes").status == 0
+    assert launch(root, "--dry-run", "env", "A=1", "mpirun.openmpi", "true").status == 0, "there is one node"
+
+
 def test_nodes_of_the_allocation(launch, root, area):
     (area / "nodes").write_text("p1\np1\np2\n")
     assert plan(launch, root, "true", SLURM_JOB_NODELIST="a[09-11],c")[0] == ["a09", "a10", "a11", "c"]

@@ -190,9 +190,39 @@ static int plan_set_root(const struct roots *roots)
     return error;
 }
 
+/* What runs the command that is its argument: if that is a launcher, its ranks are not seen. */
+static bool plan_is_prefix(const char *word)
+{
+    static const char *const names[] = {"env",    "time",   "nice", "ionice", "nohup",   "numactl", "taskset",
+                                        "stdbuf", "strace", "chrt", "perf",   "setarch", "timeout"};
+    const char *slash = strrchr(word, '/'), *name = slash ? slash + 1 : word;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!strcmp(name, names[i]))
+            return true;
+    return false;
+}
+
+/* On one node it does as well. */
+static int plan_check_plain(const struct launch *launch)
+{
+    const struct line *line = &launch->line;
+    if (line->kind != LINE_PLAIN || launch->nodes.count < 2 || !plan_is_prefix(line->words[0]))
+        return 0;
+    for (size_t i = 1; i < line->count; i++)
+        if (line_kind(line->words + i) != LINE_PLAIN) {
+            error_report(
+                "launch line: '%s' stands before the launcher '%s', so ranks would not be under shunt (write '%s' before "
+                "shunt-launch)",
+                line->words[0], line->words[i], line->words[0]);
+            return -1;
+        }
+    return 0;
+}
+
 int plan_make(struct launch *launch)
 {
-    if (plan_find_own(launch) < 0 || plan_set_root(&launch->roots) < 0 || plan_find_nodes(launch) < 0)
+    if (plan_find_own(launch) < 0 || plan_set_root(&launch->roots) < 0 || plan_find_nodes(launch) < 0 ||
+        plan_check_plain(launch) < 0)
         return -1;
     launch->preload = plan_compose_preload(&launch->line);
     if (!launch->preload)
