@@ -20,8 +20,8 @@ struct nodes {
 void nodes_init(struct nodes *);
 void nodes_finish(struct nodes *);
 
-/* Those of the file if one is given, else of the launch line, else of the allocation (Slurm, PBS, LSF, Grid Engine, Cobalt, Flux),
- * else this one alone. 0, or -1 after a complaint. */
+/* Those of the file if one is given, else of the launch line, else of the allocation (Slurm, PBS, LSF, Grid Engine, Cobalt,
+ * Flux), else this one alone. 0, or -1 after a complaint. */
 int nodes_find(struct nodes *, const char *file, const struct line *);
 /* `count` pretended nodes fake0, fake1 ... 0, or -1 after a complaint. */
 int nodes_pretend(struct nodes *, size_t count);
