@@ -237,7 +237,7 @@ static struct names_failure names_explain(int code)
                                       " (start the container with the host's, or run 'shunt start --root ", true,
                                       "' inside the container)"};
     case -ESRCH:
-        return (struct names_failure){"/proc is not mounted, so it cannot be told where files and processes are", " (mount it)",
+        return (struct names_failure){"/proc is not mounted, so it cannot be told where files and processes are", " (mount /proc)",
                                       false, ""};
     case -EREMOTE:
         return (struct names_failure){"the root is hidden in this mount namespace",
