@@ -110,7 +110,7 @@ stage node-asan sanitized pytest build-asan node-asan tests/node -m "not large a
 stage cluster-asan sanitized pytest build-asan cluster-asan tests/cluster -k "not turns and not cephfs and not slow and not 64 and not logarithm and not test_times and not test_network"
 # A part of the cases, and few seconds: all cases, and ten minutes for each target, are for tests/crash/full.sh.
 single model bash tests/model/check.sh names lost-home lost-branch no-cas absent-while-pending confirm-lost listed-early listing peeked-once
-single fuzz bash tests/fuzz/run.sh 30
+single fuzz bash tests/fuzz/run.sh 15
 single quickstart bash examples/quickstart.sh
 
 summary

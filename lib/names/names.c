@@ -237,8 +237,8 @@ static struct names_failure names_explain(int code)
                                       " (start the container with the host's, or run 'shunt start --root ", true,
                                       "' inside the container)"};
     case -ESRCH:
-        return (struct names_failure){"/proc is not mounted, so it cannot be told where files and processes are", " (mount /proc)",
-                                      false, ""};
+        return (struct names_failure){"/proc is not mounted, so it cannot be told where files and processes are",
+                                      " (mount /proc)", false, ""};
     case -EREMOTE:
         return (struct names_failure){"the root is hidden in this mount namespace",
                                       " (bind all of it, here or at another path)", false, ""};
