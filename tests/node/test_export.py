@@ -303,12 +303,14 @@ for name in sys.stdin.read().split():
     except FileExistsError:
         pass
 """
-MANY = int(os.environ.get("SHUNT_EXPORTED_FILES", "5000"))
+MANY = int(os.environ.get("SHUNT_EXPORTED_FILES", "2000"))
 
 
-def test_nothing_is_replaced_that_is_made_meanwhile(shunt, area):
+@pytest.mark.parametrize("careful", [False, True])
+def test_nothing_is_replaced_that_is_made_meanwhile(shunt, area, careful):
     """A program without shunt makes the very names that the export is about to use, from the last to the first: whoever comes
-    first has it, and no contents are lost; what was made before the export lists the directory has won a conflict. (SHUNT_EXPORTED_FILES=100000 for the whole of it.)"""
+    first has it, and no contents are lost; what was made before the export lists the directory has won a conflict. The two meet at one
+    name: that one may be made between the look and the rename, and only with --careful never is (tests/hooked/test_export.py). (SHUNT_EXPORTED_FILES=100000 for the whole of it.)"""
     union = Union(area / "root")
     mirror = union.mark("out", 1)
     names = [f"file.{i:06}" for i in range(MANY)]
@@ -318,12 +320,13 @@ def test_nothing_is_replaced_that_is_made_meanwhile(shunt, area):
     assert native.stdout.readline() == "ready\n"
     native.stdin.write("\n".join(reversed(names)))
     native.stdin.close()
-    result = run([*WITHOUT_NOREPLACE, shunt.path, "export", union.root])
+    result = run([*WITHOUT_NOREPLACE, shunt.path, "export", *(["--careful"] if careful else []), union.root])
     made = set(native.stdout.read().split())
     native.wait()
     assert result.status == (1 if "appeared in the trunk" in result.err else 0)
     print(f"{len(made)} of {MANY} were made meanwhile")
     shunt("export", union.root).check()
     assert_plain(union.root)
-    words = sorted(path.read_text() for path in (union.root / "out").iterdir())
-    assert words == ["native"] * len(made) + ["redirected"] * MANY
+    words = [path.read_text() for path in (union.root / "out").iterdir()]
+    replaced = len(made) - words.count("native")
+    assert words.count("redirected") == MANY and replaced in ([0] if careful else [0, 1]), (replaced, len(made))
