@@ -12,10 +12,12 @@
 #include <unistd.h>
 
 #include "command.h"
+#include "launch.h"
 
 static void capture_become(char *const words[], int out, bool with_errors)
 {
     int none = open("/dev/null", O_RDWR | O_CLOEXEC);
+    launch_without_shim();
     dup2(none, STDIN_FILENO);
     dup2(with_errors ? out : none, STDERR_FILENO);
     if (with_errors)
