@@ -66,6 +66,31 @@ static bool sessions_is_shuntd(pid_t pid, uid_t uid, uint64_t *memory)
     return sessions_read_process(pid, &is_shuntd, &real, memory) && is_shuntd && real == uid;
 }
 
+/* The first of all processes that is_one, 0: none is. -errno: they cannot be listed. */
+static pid_t sessions_find_process(bool (*is_one)(void *context, pid_t pid), void *context)
+{
+    uint64_t buffer[1024];
+    struct disk_scan scan;
+    const struct disk_name *name;
+    pid_t found = 0;
+    int code = disk_scan_init(&scan, AT_FDCWD, "/proc", buffer, sizeof buffer);
+    if (code < 0)
+        return code;
+    while (found == 0 && disk_scan_next(&scan, &name) > 0) {
+        const pid_t pid = (pid_t)strtol(name->name, NULL, 10);
+        if (name->name[0] >= '1' && name->name[0] <= '9' && is_one(context, pid))
+            found = pid;
+    }
+    disk_scan_finish(&scan);
+    return found;
+}
+
+struct sessions_search {
+    const struct sessions *sessions;
+    const struct session_here *here;
+    char *environment;
+};
+
 /* It has no channel yet in which it could be found. */
 static bool sessions_may_be_of(const struct sessions *sessions, const struct session_here *here, pid_t pid)
 {
@@ -77,21 +102,17 @@ static bool sessions_may_be_of(const struct sessions *sessions, const struct ses
     return true;
 }
 
+static bool sessions_is_its_daemon(void *context, pid_t pid)
+{
+    const struct sessions_search *search = context;
+    uint64_t memory;
+    return sessions_is_shuntd(pid, search->here->uid, &memory) && sessions_may_be_of(search->sessions, search->here, pid);
+}
+
+/* Where it cannot be told, it may be. */
 bool sessions_is_beginning(const struct sessions *sessions, const struct session_here *here)
 {
-    uint64_t buffer[1024], memory;
-    struct disk_scan scan;
-    const struct disk_name *name;
-    bool is_there = false;
-    if (disk_scan_init(&scan, AT_FDCWD, "/proc", buffer, sizeof buffer) < 0)
-        return true;
-    while (!is_there && disk_scan_next(&scan, &name) > 0) {
-        const pid_t pid = (pid_t)strtol(name->name, NULL, 10);
-        is_there = name->name[0] >= '1' && name->name[0] <= '9' && sessions_is_shuntd(pid, here->uid, &memory) &&
-                   sessions_may_be_of(sessions, here, pid);
-    }
-    disk_scan_finish(&scan);
-    return is_there;
+    return sessions_find_process(sessions_is_its_daemon, &(struct sessions_search){sessions, here, NULL}) != 0;
 }
 
 /* Does it run under shunt with that root, for another job? It need not have made a call yet. */
@@ -117,28 +138,22 @@ static bool sessions_is_of_other_job(pid_t pid, const struct session_here *here,
     return false;
 }
 
-pid_t sessions_other_job(const struct session_here *here)
+static bool sessions_is_foreign_client(void *context, pid_t pid)
 {
-    uint64_t buffer[1024], memory;
-    struct disk_scan scan;
-    const struct disk_name *name;
+    const struct sessions_search *search = context;
+    uint64_t memory;
     bool is_shuntd;
     uid_t real;
-    pid_t other = 0;
-    char *environment = malloc(SESSIONS_ENVIRONMENT);
-    if (environment == NULL || disk_scan_init(&scan, AT_FDCWD, "/proc", buffer, sizeof buffer) < 0) {
-        free(environment);
-        return here->daemon; /* it cannot be told: leave it */
-    }
-    while (other == 0 && disk_scan_next(&scan, &name) > 0) {
-        const pid_t pid = (pid_t)strtol(name->name, NULL, 10);
-        if (sessions_read_process(pid, &is_shuntd, &real, &memory) && !is_shuntd && real == here->uid &&
-            sessions_is_of_other_job(pid, here, environment))
-            other = pid;
-    }
-    disk_scan_finish(&scan);
-    free(environment);
-    return other;
+    return sessions_read_process(pid, &is_shuntd, &real, &memory) && !is_shuntd && real == search->here->uid &&
+           sessions_is_of_other_job(pid, search->here, search->environment);
+}
+
+pid_t sessions_other_job(const struct session_here *here)
+{
+    struct sessions_search search = {NULL, here, malloc(SESSIONS_ENVIRONMENT)};
+    const pid_t other = search.environment != NULL ? sessions_find_process(sessions_is_foreign_client, &search) : -ENOMEM;
+    free(search.environment);
+    return other >= 0 ? other : here->daemon; /* it cannot be told: leave it */
 }
 
 /* The channel, read: who writes it may cut it meanwhile. */
