@@ -20,9 +20,9 @@
  *    stand there again, was it when the file was looked at. To open, make, change, remove or rename a file each call opens the
  *    leaf for itself: `.` from the kept descriptor, for which the file system is not asked, and which is looked at afterwards.
  *    That number is new, and nobody's but the call's, whatever becomes of the kept one.
- *  - A leaf does not name its branch. Who makes, removes or renames there looks at the lease afterwards: a process that has it
- *    then had not lost it before, so the branch was not fenced; else what was made is taken back, what was renamed is named as
- *    before, and of what was removed its home is told to look.
+ *  - A leaf does not name its branch. A call that makes, removes or renames a file there checks the lease afterwards: if the
+ *    process still has it, the branch was not fenced; if not, a new file is removed, a rename is reversed, and the home is told
+ *    to look for a removed name.
  *
  * Nothing is ever closed, since the number may be the program's own by then: what has been lost is not used any more, and no
  * more than FDCACHE_TRIES and FDCACHE_LEAVES are opened for a root in a process. They are far above those that a program is

@@ -60,61 +60,51 @@ def test_a_create_that_is_not_confirmed_is_not_absent(stage, one, other):
 
 SWAPS = """
 import threading, time
+{before}
+for end in ("reached", "go"):
+    os.unlink(f"{{meeting}}.{{end}}")
+worker = threading.Thread(target={work})
+worker.start()
+while not os.path.exists(f"{{meeting}}.reached"):
+    time.sleep(0.002)
+for number in os.listdir("/proc/self/fd"):
+    if int(number) >= 950 and os.readlink(f"/proc/self/fd/{{number}}").endswith("/0"):
+        os.dup2(os.open(elsewhere, os.O_RDONLY), int(number))
+        print("swapped")
+open(f"{{meeting}}.go", "w").close()
+worker.join()
+"""
+
+
+def swaps_at(stage, guard, hook, before, work):
+    """The program puts another directory in the place of the leaf's descriptor while a thread of it is at work and stands at the
+    hook. (what it says, that directory)"""
+    stage.begin(",".join(filter(None, ("near", guard))))
+    meeting, elsewhere = stage.meeting(), stage.area / "elsewhere"
+    elsewhere.mkdir()
+    names = f"dict(globals(), meeting='{meeting.path}', elsewhere='{elsewhere}')"
+    program = stage.translated(SWAPS.format(before=before, work=work))
+    return stage.call("c", f"exec({program!r}, {names})", meeting.seen_before_at(hook)).answer(), elsewhere
+
+
+LOOKS_AT = """
 with open(elsewhere + '/' + 'n', 'w') as file:
     file.write("the file of another directory")
 make('n', 'text')
 os.stat('n')
-for end in ("reached", "go"):
-    os.unlink(f"{meeting}.{end}")
-looker = threading.Thread(target=lambda: print(os.stat('n').st_size))
-looker.start()
-while not os.path.exists(f"{meeting}.reached"):
-    time.sleep(0.002)
-for number in os.listdir("/proc/self/fd"):
-    if int(number) >= 950 and os.readlink(f"/proc/self/fd/{number}").endswith("/0"):
-        os.dup2(os.open(elsewhere, os.O_RDONLY), int(number))
-        print("swapped")
-open(f"{meeting}.go", "w").close()
-looker.join()
 """
 
 
 @guarded("leaf-without-a-look")
 def test_a_program_that_takes_a_leafs_descriptor_while_a_file_is_looked_at(stage, guard):
-    stage.begin(",".join(filter(None, ("near", guard))))
-    seen, elsewhere = stage.meeting(), stage.area / "elsewhere"
-    elsewhere.mkdir()
-    names = f"dict(globals(), meeting='{seen.path}', elsewhere='{elsewhere}')"
-    swaps = stage.call("c", f"exec({stage.translated(SWAPS)!r}, {names})", seen.seen_before_at("leaf-seen"))
-    expect(guard, swaps.answer() == "swapped\n4\nNone")
-
-
-SWAPS_AND_MAKES = """
-import threading, time
-make('m')
-for end in ("reached", "go"):
-    os.unlink(f"{meeting}.{end}")
-maker = threading.Thread(target=make, args=('n', 'text'))
-maker.start()
-while not os.path.exists(f"{meeting}.reached"):
-    time.sleep(0.002)
-for number in os.listdir("/proc/self/fd"):
-    if int(number) >= 950 and os.readlink(f"/proc/self/fd/{number}").endswith("/0"):
-        os.dup2(os.open(elsewhere, os.O_RDONLY), int(number))
-        print("swapped")
-open(f"{meeting}.go", "w").close()
-maker.join()
-"""
+    answer, _ = swaps_at(stage, guard, "leaf-seen", LOOKS_AT, "lambda: print(os.stat('n').st_size)")
+    expect(guard, answer == "swapped\n4\nNone")
 
 
 @guarded("leaf-unpinned")
 def test_a_program_that_takes_a_leafs_descriptor_while_a_file_is_made(stage, guard):
-    stage.begin(",".join(filter(None, ("near", guard))))
-    reserved, elsewhere = stage.meeting(), stage.area / "elsewhere"
-    elsewhere.mkdir()
-    names = f"dict(globals(), meeting='{reserved.path}', elsewhere='{elsewhere}')"
-    swaps = stage.call("c", f"exec({stage.translated(SWAPS_AND_MAKES)!r}, {names})", reserved.seen_before_at("create-reserved"))
-    assert swaps.answer() == "swapped\nNone"
+    answer, elsewhere = swaps_at(stage, guard, "create-reserved", "make('m')", "lambda: make('n', 'text')")
+    assert answer == "swapped\nNone"
     expect(guard, list(elsewhere.iterdir()) == [])
     if guard is None:
         assert stage.does("b", "read('n')") == "text"

@@ -19,9 +19,11 @@ both() { # WORDS BEFORE steps.py, WHERE
   wait "$first" || code=1
   return $code
 }
+# A node whose daemon has gone, which is an error where it is looked at, is no reason to leave the other one's.
 ends() { for node in one two; do declare -n words=$node; "${words[@]}" "$shunt stop --root $directory/shunt" || true; done; }
 
 "${one[@]}" "mkdir -p $directory/shunt"
+# The file system alone may well differ: that is what it is compared with.
 echo "natively:"; both "" "$directory/natively" | tail -n 1 || true
 trap ends EXIT
 "${one[@]}" "$shunt start --root $directory/shunt"

@@ -110,10 +110,9 @@ def test_another_user_is_told_whose_session_it_is(shunt, run_base):
     assert result.status == 1 and "served for another user, number 0" in result.err and "no daemon" not in result.err, result
 
 
+@pytest.mark.skipif(not IS_SUPERUSER, reason="becomes another user")
 def test_start_on_the_root_of_another_user(shunt, run_base):
     """Whoever can neither stop that session nor use it is told what there is to do."""
-    if not IS_SUPERUSER:
-        pytest.skip("becomes another user")
     with tempfile.TemporaryDirectory() as area:
         os.chmod(area, 0o755)
         run_base.chmod(0o1777)
