@@ -5,12 +5,8 @@
 #include "session/job.h"
 
 #include <string.h>
-#include <sys/mman.h>
 
-#include "base/sys.h"
 #include "base/text.h"
-
-#define JOB_READ 65536 /* of an environment, at a time */
 
 /* The first one whose variables are there: a scheduler that runs within a job of another one stands before that. JOB_ID alone
  * may be anybody's, so that SGE's has to have SGE_TASK_ID next to it. */
@@ -97,38 +93,4 @@ bool session_job_parse(struct session_job *job, const char *environment, size_t 
          at = end + 1)
         job_see(&values, at);
     return job_choose(job, &values);
-}
-
-/* The kernel gives the environment in pieces. The memory is mapped: it is too large for a stack. -errno or the length. */
-static ssize_t job_read_environment(int fd, char *to)
-{
-    size_t length = 0;
-    ssize_t got = 1;
-    while (got > 0 && length < JOB_READ) {
-        got = sys_read(fd, to + length, JOB_READ - length);
-        length += got > 0 ? (size_t)got : 0;
-    }
-    return got < 0 ? got : (ssize_t)length;
-}
-
-int session_job_of(struct session_job *job, pid_t pid)
-{
-    char path[32];
-    struct text t;
-    text_init(&t, path, sizeof path);
-    text_add(&t, "/proc/");
-    text_number(&t, (uint64_t)pid, 10);
-    text_add(&t, "/environ");
-    *job = (struct session_job){0};
-    int fd = sys_openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
-    if (fd < 0)
-        return fd;
-    char *text = sys_mmap(NULL, JOB_READ, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    ssize_t length = sys_is_error(text) ? (ssize_t)(long)text : job_read_environment(fd, text);
-    sys_close(fd);
-    if (sys_is_error(text))
-        return (int)length;
-    int code = length < 0 ? (int)length : session_job_parse(job, text, (size_t)length);
-    sys_munmap(text, JOB_READ);
-    return code;
 }

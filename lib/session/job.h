@@ -5,7 +5,7 @@
 /* The batch job that a process belongs to, as its environment says. Pure; async-signal-safe. */
 
 #include <stdbool.h>
-#include <sys/types.h>
+#include <stddef.h>
 
 #define SESSION_JOB_ID_MAX 129 /* with the zero */
 
@@ -20,5 +20,3 @@ bool session_job_read(struct session_job *, char *const environment[]);
 /* The same from /proc/PID/environ, or a copy of it: strings, each with a zero at its end. Of what is longer than the caller
  * read, the end is not looked at. */
 bool session_job_parse(struct session_job *, const char *environment, size_t length);
-/* That of a process: 1 it is in one, 0 it is in none; -errno: it cannot be told. Blocking. */
-int session_job_of(struct session_job *, pid_t pid);

@@ -1360,26 +1360,6 @@ Test(session, job_of_a_text_that_is_cut)
     cr_assert(session_job_parse(&job, "SLURM_JOB_ID=123", 17));
 }
 
-Test(session, job_of_a_process)
-{
-    struct session_job job;
-    int ends[2], status;
-    char byte;
-    cr_assert_eq(pipe(ends), 0);
-    pid_t child = fork();
-    if (child == 0) {
-        dup2(ends[1], STDOUT_FILENO);
-        execle("/bin/sh", "sh", "-c", "echo; exec sleep 1000", NULL, (char *[]){"SLURM_JOB_ID=42", "PATH=/bin:/usr/bin", NULL});
-        _exit(1);
-    }
-    cr_assert_eq(read(ends[0], &byte, 1), 1);
-    cr_assert_eq(session_job_of(&job, child), 1);
-    cr_assert_str_eq(job.id, "42");
-    kill(child, SIGKILL);
-    waitpid(child, &status, 0);
-    cr_assert_lt(session_job_of(&job, child), 0);
-}
-
 /* Run directories. */
 
 static int count_run_dir(void *context, const char *run_dir)
