@@ -314,7 +314,7 @@ Test(results, export_is_counted_in)
 
 static const char *words_of(double costs, double gives, double with_export)
 {
-    static char words[256];
+    static char words[VERDICT_MAX];
     struct verdict verdict = {"create", {costs, costs, costs}, {gives, gives, gives}, with_export};
     verdict_words(&verdict, words, sizeof words);
     return words;
@@ -322,30 +322,51 @@ static const char *words_of(double costs, double gives, double with_export)
 
 Test(verdict, in_one_sentence)
 {
-    cr_assert_str_eq(words_of(3, 2.9, 0), "create: a shared directory costs 3.0x here; shunt would give 2.9x back");
-    cr_assert_str_eq(words_of(3, 2.9, 1.5), "create: a shared directory costs 3.0x here; shunt would give 2.9x back (1.5x "
+    cr_assert_str_eq(words_of(3, 2.9, 0), "create: a shared directory costs 3.00x here; shunt would give 2.90x back");
+    cr_assert_str_eq(words_of(3, 2.9, 1.5), "create: a shared directory costs 3.00x here; shunt would give 2.90x back (1.50x "
                                             "with the export counted in)");
-    cr_assert_str_eq(words_of(1.01, 0.2, 0.1), "create: a shared directory costs nothing beyond the noise here (1.01x); shunt "
-                                               "would not help: it takes 5.0 times as long");
-    cr_assert_str_eq(words_of(3, 1, 0), "create: a shared directory costs 3.0x here; shunt would change nothing beyond the "
-                                        "noise (1.00x)");
-    cr_assert_str_eq(words_of(0, 2, 0), "create: shunt would give 2.0x");
-    cr_assert_str_eq(words_of(2, 0, 0), "create: a shared directory costs 2.0x here");
+    cr_assert_str_eq(words_of(1.01, 0.2, 0.1), "create: a shared directory costs nothing beyond the noise here: 1.01x; shunt "
+                                               "would not help: it takes 5.00 times as long");
+    cr_assert_str_eq(words_of(3, 1, 0), "create: a shared directory costs 3.00x here; shunt would change nothing beyond the "
+                                        "noise: 1.00x");
+    cr_assert_str_eq(words_of(0, 2, 0), "create: shunt would give 2.00x");
+    cr_assert_str_eq(words_of(2, 0, 0), "create: a shared directory costs 2.00x here");
     cr_assert_str_empty(words_of(0, 0, 0));
 }
 
-Test(verdict, what_one_repetition_denies_is_noise)
+static const char *words_of_spreads(struct spread costs, struct spread gives)
 {
-    char words[256];
-    struct verdict verdict = {"stat", {1.5, 0.9, 1.6}, {0.5, 0.4, 1.1}, 0};
+    static char words[VERDICT_MAX];
+    struct verdict verdict = {"stat", costs, gives, 0};
     verdict_words(&verdict, words, sizeof words);
-    cr_assert_str_eq(words, "stat: a shared directory costs nothing beyond the noise here (1.50x); shunt would change nothing "
-                            "beyond the noise (0.50x)");
+    return words;
+}
+
+Test(verdict, has_the_interval)
+{
+    cr_assert_str_eq(words_of_spreads((struct spread){3, 2.5, 3.5}, (struct spread){0.5, 0.4, 0.8}),
+                     "stat: a shared directory costs 3.00x (2.50..3.50) here; shunt would not help: it takes 2.00 times "
+                     "(1.25..2.50) as long");
+    cr_assert_str_eq(words_of_spreads((struct spread){1, 0.9, 1.1}, (struct spread){1.01, 0.85, 1.2}),
+                     "stat: a shared directory costs nothing beyond the noise here: 1.00x (0.90..1.10); shunt would change "
+                     "nothing beyond the noise: 1.01x (0.85..1.20)");
+}
+
+Test(verdict, what_one_repetition_denies_is_not_certain)
+{
+    cr_assert_str_eq(
+        words_of_spreads((struct spread){3.35, 0.9, 4}, (struct spread){0.5, 0.4, 1.1}),
+        "stat: a shared directory costs 3.35x (0.90..4.00) here; shunt would give 0.50x (0.40..1.10); not certain: "
+        "repeat with -r");
+    cr_assert_str_eq(words_of_spreads((struct spread){2, 1.5, 3}, (struct spread){1, 0.5, 2}),
+                     "stat: a shared directory costs 2.00x (1.50..3.00) here; shunt would give 1.00x (0.50..2.00); not "
+                     "certain: repeat with -r");
 }
 
 Test(report, text_ends_with_the_verdict)
 {
-    static const char end[] = "\ncreate: a shared directory costs 3.0x here; shunt would give 2.5x back\n";
+    static const char end[] =
+        "\ncreate: a shared directory costs 3.00x (2.70..3.30) here; shunt would give 2.50x (2.00..3.00) back\n";
     hear();
     report_text(&report);
     hear_end();
@@ -388,7 +409,7 @@ Test(report, json_says_all)
                                         "\"of\": \"shunt\",\n      \"to\": \"shared\"",
                                         "\"p99\": 2000",
                                         "\"create_ratio_with_export\": 1",
-                                        "shunt would give 2.5x back (1.0x with"};
+                                        "shunt would give 2.50x (2.00..3.00) back (1.00x with"};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         cr_assert(strstr(heard_out.words, parts[i]), "%s is not in %s", parts[i], heard_out.words);
 }

@@ -127,7 +127,7 @@ void report_json(const struct report *report)
 {
     struct json json = {0};
     struct verdict verdict;
-    char words[256];
+    char words[VERDICT_MAX];
     verdict_of(report->results, &verdict);
     verdict_words(&verdict, words, sizeof words);
     json_open(&json, NULL, '{');

@@ -165,7 +165,7 @@ static void report_text_print_reservation(const struct report *report)
 void report_text(const struct report *report)
 {
     struct verdict verdict;
-    char words[256];
+    char words[VERDICT_MAX];
     report_text_print_head(report);
     for (size_t size = 0; size < report->results->plan->size_count; size++)
         report_text_print_size(report, size);
