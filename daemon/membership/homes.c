@@ -200,6 +200,13 @@ static bool homes_is_settled(const struct shuntd *shuntd)
     return shuntd->route.settled && shuntd->stop == 0 && !homes_is_under_way(shuntd);
 }
 
+/* A lone member has nothing to lead, but for the end of what began when there were more. */
+static bool homes_has_nothing_to_lead(const struct shuntd *shuntd)
+{
+    const struct session *session = &shuntd->session;
+    return shuntd->me.address_size == 0 || (session->count < 2 && roles_first(session) != 0 && !roles_are_moving(session));
+}
+
 int homes_step(struct shuntd *shuntd)
 {
     if (homes_is_settled(shuntd))
@@ -209,9 +216,9 @@ int homes_step(struct shuntd *shuntd)
         code = delegation_leave(shuntd);
     if (code == 0 && homes_has_done_its_part(shuntd))
         home_collectives_ready(shuntd->home, &shuntd->checks);
-    uint16_t first = roles_first(&shuntd->session);
-    if (code != 0 || shuntd->me.address_size == 0 || (shuntd->session.count < 2 && first != 0))
+    if (code != 0 || homes_has_nothing_to_lead(shuntd))
         return code;
+    uint16_t first = roles_first(&shuntd->session);
     if (first == 0)
         code = session_view_refresh(shuntd);
     if (first == shuntd->me.number)
@@ -232,8 +239,7 @@ bool homes_are_moving(const struct shuntd *shuntd)
 
 bool homes_are_due(const struct shuntd *shuntd)
 {
-    return shuntd->moved && shuntd->me.address_size > 0 && shuntd->session.count > 1 &&
-           roles_first(&shuntd->session) == shuntd->me.number;
+    return shuntd->moved && shuntd->me.address_size > 0 && roles_first(&shuntd->session) == shuntd->me.number;
 }
 
 /* What processes of this node may take from the index: "absent" of names in these shards. */

@@ -142,3 +142,4 @@ def test_one_of_two_goes_on(session):
     session.vanish("b")
     assert session.sh("a", "cat kept; for i in $(seq 20); do echo $i >n$i; done; ls | wc -l") == "kept\n21\n"
     assert node_names(session) == ["a"]
+    session.wait_for(lambda: session.homes() == ["a"])
