@@ -24,6 +24,7 @@
 #include "base/clock.h"
 #include "base/hook.h"
 #include "base/log.h"
+#include "config/settings.h"
 #include "coordinator/coordinator.h"
 #include "coordinator/evict.h"
 #include "coordinator/rename_fence.h"
@@ -138,9 +139,39 @@ static void start_default_node(char node[LAYOUT_NODE_MAX + 1])
     strcpy(node, layout_node_is_valid(host, strlen(host)) ? host : "node");
 }
 
+static struct settings settings;
+
+static void start_say_about_settings(bool is_error, const char *sentence)
+{
+    if (is_error) /* what is only doubtful, the tool that started this one says */
+        start_fail(-EINVAL, "%s", sentence);
+}
+
+/* Of the site's own directory for configuration, which is found from that of this program. */
+static const char *start_tree_file(char to[PATH_MAX])
+{
+    const ssize_t length = SHUNT_CONF_FROM_LIBEXEC[0] == '/' ? 0 : readlink("/proc/self/exe", to, PATH_MAX - 1);
+    if (length < 0)
+        return NULL;
+    to[length] = '\0';
+    char *slash = strrchr(to, '/');
+    const size_t before = slash != NULL ? (size_t)(slash - to) + 1 : 0;
+    return snprintf(to + before, PATH_MAX - before, "%s", SHUNT_CONF_FROM_LIBEXEC) < (int)(PATH_MAX - before) ? to : NULL;
+}
+
+static int start_read_settings(void)
+{
+    char tree_file[PATH_MAX];
+    const int code = settings_read(&settings, environ, start_tree_file(tree_file), start_say_about_settings);
+    return code == 0 ? settings_to_environment(&settings) : code;
+}
+
 static int start_from_environment(struct shuntd_options *options)
 {
     struct config config;
+    const int code = start_read_settings();
+    if (code != 0)
+        return code;
     config_read(&config, environ);
     if (config.bad != NULL)
         return start_fail(-EINVAL, "%s: invalid value (correct it or unset it)", config.bad);
@@ -326,6 +357,21 @@ static int start_end_former(struct shuntd *shuntd)
     return -ENOENT;
 }
 
+/* What the site forbids. */
+static int start_check_policy(const char *path, const char *canonical)
+{
+    char origin[PATH_MAX + 32];
+    const char *message = settings_text(&settings, SETTINGS_MESSAGE);
+    enum settings_key key;
+    if (settings_are_off(&settings))
+        return start_fail(-EPERM, "off on this host%s%s (%s says 'enabled = no')", *message != '\0' ? ": " : "", message,
+                          settings_origin(&settings, SETTINGS_ENABLED, origin));
+    if (!settings_allow_root(&settings, canonical, &key))
+        return start_fail(-EPERM, "%s: no root is allowed there on this host (see '%s' in %s)", path, settings_name(key),
+                          settings_origin(&settings, key, origin));
+    return 0;
+}
+
 static int start_open_root(struct shuntd *shuntd)
 {
     const char *path = shuntd->options.root;
@@ -338,7 +384,7 @@ static int start_open_root(struct shuntd *shuntd)
         return start_fail(code, "%s: not a directory (give the directory to be shared)", path);
     if (code != 0)
         return start_fail(code, "%s: cannot be opened: %s (check its path and permissions)", path, strerror(-code));
-    return 0;
+    return start_check_policy(path, shuntd->root.path);
 }
 
 static int start_name_run_dir(struct shuntd *shuntd)
@@ -715,7 +761,9 @@ static size_t start_index_size(void)
 static int start_open_index(struct shuntd *shuntd)
 {
     struct index_stamp stamp = {.session = shuntd->session.id, .root = shuntd->root.id};
+    const uint64_t most = settings_limit(&settings, SETTINGS_INDEX_LIMIT_MAX);
     shuntd->options.index_limit = evict_limit(shuntd->options.index_limit, shuntd->run_dir);
+    shuntd->options.index_limit = shuntd->options.index_limit < most ? shuntd->options.index_limit : most;
     int code = union_root_look(&shuntd->root); /* others may have come and gone since it was opened */
     if (code == 0)
         code = index_create(&shuntd->index, shuntd->run_dir, start_index_size(), &stamp);
@@ -808,6 +856,9 @@ static void start_choose_leaf_full(struct shuntd *shuntd)
     struct statfs filesystem;
     if (shuntd->options.leaf_full == 0 && statfs(shuntd->root.path, &filesystem) == 0)
         shuntd->options.leaf_full = placement_leaf_full((uint64_t)filesystem.f_type);
+    if (shuntd->options.leaf_full >
+        settings_limit(&settings, SETTINGS_LEAF_FULL_MAX)) /* of the command line, or that default */
+        shuntd->options.leaf_full = (uint32_t)settings_limit(&settings, SETTINGS_LEAF_FULL_MAX);
 }
 
 /* What was meant for the programs of a job. A pidfd is taken for every process that uses the channel. */

@@ -23,6 +23,7 @@
 #include "request/request.h"
 #include "scheduler.h"
 #include "session/session.h"
+#include "site.h"
 #include "stopping.h"
 #include "takeover.h"
 #include "command.h"
@@ -336,6 +337,8 @@ int daemon_stop_served(const struct roots *roots, const char *node)
     int answer = 0;
     for (size_t i = 0; i < roots->count; i++) {
         int code = daemon_stop(roots->paths[i], node);
+        if (code > 0 && site_is_off()) /* nor did `start` */
+            code = 0;
         if (code > 0)
             error_report("%s: nothing serves it, it has no .shunt (give the directory that 'shunt start' was given)",
                          roots->paths[i]);

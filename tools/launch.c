@@ -196,8 +196,7 @@ static int launch_must_find(const char *root, const char *node)
     return refused ? -1 : 0;
 }
 
-/* It was exported meanwhile. Asked of the kernel, since the shim may be in this process. */
-static bool launch_is_plain(const char *root)
+bool launch_is_plain(const char *root)
 {
     char own[PATH_MAX];
     struct statx stat;
@@ -205,7 +204,7 @@ static bool launch_is_plain(const char *root)
     return length < PATH_MAX && sys_statx(AT_FDCWD, own, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &stat) == -ENOENT;
 }
 
-/* Those of the environment that this command is begun in come after its own, but for what is no root any more. */
+/* Those of the environment that this command is begun in come after its own, but for what was exported meanwhile. */
 static int launch_join_outer(struct roots *all, const char *node)
 {
     struct roots outer;

@@ -32,6 +32,9 @@ char *launch_preload(const char *others);
 #define LAUNCH_PRELOAD_NAME "libshunt_preload.so"
 bool launch_shim_is_loaded(void);
 
+/* Has a root nothing of shunt's? Asked of the kernel, since the shim may be in this process. */
+bool launch_is_plain(const char *root);
+
 /* Replaces this process by a command. Returns only on failure, after a complaint: LAUNCH_NOT_EXECUTABLE or
  * LAUNCH_NOT_FOUND. */
 int launch_command(char **words);

@@ -55,6 +55,16 @@ int places_preload(char to[PATH_MAX])
     return places_look(preload_places, "libshunt_preload.so", to);
 }
 
+const char *places_site_file(char to[PATH_MAX])
+{
+    const char *from = SHUNT_CONF_FROM_BIN;
+    if (*from == '/')
+        return from;
+    if (!places_own_directory(to) || strlen(to) + strlen(from) + 2 > PATH_MAX)
+        return NULL;
+    return strcat(strcat(to, "/"), from);
+}
+
 int places_shunt(char to[PATH_MAX])
 {
     return places_look(shunt_places, "shunt", to);

@@ -7,6 +7,7 @@
 #include "reach.h"
 #include "command.h"
 #include "commands.h"
+#include "site.h"
 
 const struct choice command_exec_choices[] = {
     {'r', "root", "DIR", "the shared directory; may be given again (default: SHUNT_ROOT)"},
@@ -31,6 +32,8 @@ int command_exec(const struct command *command, int argc, char **argv)
         status = error_usage(command, "no command is given");
     else if (!wrong && end == COMMAND_END && roots_default(&roots) < 0)
         status = STATUS_USAGE;
+    else if (!wrong && end == COMMAND_END && site_is_off() && !site_is_served(&roots))
+        status = site_command(&roots, argv + optind);
     else if (!wrong && end == COMMAND_END && (status = reach_node(&roots, &options, node)) == 0)
         status = launch_exec(&roots, options.node, argv + optind, true);
     roots_finish(&roots);

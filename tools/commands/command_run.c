@@ -13,6 +13,7 @@
 #include "daemon.h"
 #include "launch.h"
 #include "leave.h"
+#include "site.h"
 #include "stopping.h"
 #include "command.h"
 #include "commands.h"
@@ -152,6 +153,8 @@ static int command_run_all(struct run *run, char **words)
 {
     struct stat stat;
     char own[PATH_MAX + sizeof LAYOUT_OWN];
+    if (site_is_off())
+        return site_command(&run->roots, words);
     run->options.alone = true;
     if (daemon_node(&run->options, run->node) < 0)
         return STATUS_USAGE;

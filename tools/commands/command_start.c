@@ -3,6 +3,7 @@
 #include <getopt.h>
 
 #include "daemon.h"
+#include "site.h"
 #include "stopping.h"
 #include "command.h"
 #include "commands.h"
@@ -20,6 +21,8 @@ const struct choice command_start_choices[] = {
 
 static int command_start_start(const struct roots *roots, struct daemon_options *options, const char *node)
 {
+    if (site_is_off()) /* a script that begins so goes on: `exec` runs its commands */
+        return site_do_without(roots, "no daemon is started") < 0 ? STATUS_FAILED : STATUS_OK;
     if (daemon_node(options, node) < 0)
         return STATUS_USAGE;
     stopping_catch();

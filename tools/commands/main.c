@@ -10,6 +10,7 @@
 #include "launch.h"
 #include "command.h"
 #include "commands.h"
+#include "site.h"
 
 static int main_command_of_help(const struct command *command, int argc, char **argv);
 
@@ -27,6 +28,8 @@ static const struct command commands[] = {
      command_status_of},
     {"cleanup", "[--user USER] [--job ID] [--all]", "Remove what jobs that have ended left on this host, for an epilog.",
      command_cleanup_choices, 0, command_cleanup},
+    {"config", "[--json]", "Show the settings that hold on this host, and where each is from.", command_config_choices, 0,
+     command_config},
     {"doctor", "[--root DIR]... [--host HOST]... [--json]", "Check whether shunt can work on this host and in a directory.",
      command_doctor_choices, 0, command_doctor},
     {"ls", "[-l] [-a] [-R] [-1] [-d] [--json] [PATH]...", "List what directories hold, wherever it lies.", command_ls_choices,
@@ -104,7 +107,12 @@ static int main_dispatch(int argc, char **argv)
         return STATUS_USAGE;
     }
     const struct command *command = command_find(commands, argv[1]);
-    return command ? command->run(command, argc - 1, argv + 1) : main_complain_command(argv[1]);
+    if (!command)
+        return main_complain_command(argv[1]);
+    const bool is_begun = command->flags & COMMAND_HIDDEN; /* by this program, in the environment that it has made */
+    if (!is_begun && command->run != main_command_of_help && site_read(true) < 0)
+        return command->flags & COMMAND_COMMAND ? LAUNCH_NO_SHIM : STATUS_FAILED;
+    return command->run(command, argc - 1, argv + 1);
 }
 
 int main(int argc, char **argv)

@@ -17,7 +17,9 @@
 #include "launch/plan.h"
 #include "launch/proof.h"
 #include "leave.h"
+#include "launch.h"
 #include "orphans.h"
+#include "site.h"
 #include "stopping.h"
 #include "takeover.h"
 #include "command.h"
@@ -204,6 +206,8 @@ static int main_launch_all(struct launch *launch, char **words)
 {
     if (roots_default(&launch->roots) < 0 || plan_line(launch, words) < 0)
         return STATUS_USAGE;
+    if (site_is_off() && !launch->dry_run)
+        return site_command(&launch->roots, words);
     if (plan_make(launch) < 0)
         return STATUS_FAILED;
     if (!launch->dry_run)
@@ -234,7 +238,10 @@ int main(int argc, char **argv)
 {
     error_program = "shunt-launch";
     const struct command *hidden = argc > 1 ? command_find(commands, argv[1]) : NULL;
-    if (hidden && hidden->flags & COMMAND_HIDDEN) /* an agent's last words may have no reader any more */
+    const bool is_begun = hidden && hidden->flags & COMMAND_HIDDEN; /* on a node: there may be files of its own */
+    if (site_read(!is_begun) < 0)
+        return LAUNCH_NO_SHIM;
+    if (is_begun) /* an agent's last words may have no reader any more */
         return hidden->run(hidden, argc - 1, argv + 1);
     int status = main_launch(&commands[0], argc, argv);
     if (fflush(stdout) == 0 && !ferror(stdout))
