@@ -13,7 +13,7 @@
 
 static inline bool valgrind_is_there(void)
 {
-    const volatile uint64_t question[6] = {VALGRIND_RUNNING};
+    static const uint64_t question[6] = {VALGRIND_RUNNING};
 #if defined(__x86_64__)
     uint64_t answer = 0;
     __asm__ volatile("rolq $3, %%rdi; rolq $13, %%rdi; rolq $61, %%rdi; rolq $51, %%rdi; xchgq %%rbx, %%rbx"
@@ -23,7 +23,7 @@ static inline bool valgrind_is_there(void)
     return answer != 0;
 #elif defined(__aarch64__)
     register uint64_t x3 __asm__("x3") = 0;
-    register const volatile uint64_t *x4 __asm__("x4") = question;
+    register const uint64_t *x4 __asm__("x4") = question;
     __asm__ volatile("ror x12, x12, #3; ror x12, x12, #13; ror x12, x12, #51; ror x12, x12, #61; orr x10, x10, x10"
                      : "+r"(x3)
                      : "r"(x4)

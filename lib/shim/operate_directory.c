@@ -186,7 +186,7 @@ static void operate_directory_promote_in(int at, const char *path, const struct 
     text_add(&text, path);
     text_add(&text, path[0] != '\0' ? "/" : "");
     text_bytes(&text, away->name, away->length);
-    if (text_ok(&text) && target_find(&t, at, words, TARGET_ALIAS) == TARGET_MANAGED)
+    if (text_ok(&text) && target_find_text(&t, at, words, TARGET_ALIAS) == TARGET_MANAGED)
         operate_promote(&t);
 }
 

@@ -17,6 +17,9 @@
 #include "shim/real.h"
 #include "union/layout.h"
 
+#define PAGE 4096
+_Static_assert(PATH_MAX == PAGE, "a path is on two pages at most");
+
 /* The host's name up to its first dot, as the tool takes it. */
 static const char *process_node_name(struct utsname *host)
 {
@@ -103,25 +106,65 @@ __attribute__((constructor)) static void process_initialise(int count, char *arg
     process_start(environment);
 }
 
+__attribute__((noinline)) static bool process_kernel_can_read_one(const void *at)
+{
+    char byte;
+    const struct iovec to = {&byte, 1}, from = {(void *)at, 1};
+    return SYS6(SYS_process_vm_readv, sys_getpid(), &to, 1, &from, 1, 0) != -EFAULT;
+}
+
 /* A signal mask to be set in a way that there is none: the kernel reads it first. It reads the bytes around the one that is
  * asked for, too, which valgrind would tell of where nobody has written them; the call that reads one alone is refused by
  * containers. */
 static bool process_kernel_can_read(const void *at)
 {
-    char byte;
-    const struct iovec to = {&byte, 1}, from = {(void *)at, 1};
     if (__builtin_expect(valgrind_is_there(), 0))
-        return SYS6(SYS_process_vm_readv, sys_getpid(), &to, 1, &from, 1, 0) != -EFAULT;
+        return process_kernel_can_read_one(at);
     return SYS4(SYS_rt_sigprocmask, -1, (uintptr_t)at & ~(uintptr_t)7, NULL, 8) != -EFAULT;
 }
 
-bool process_ask_readable(const void *at)
+/* To the end of its page, of which no machine has smaller ones. */
+static size_t process_room_in_page(const void *at)
 {
-    uintptr_t page = (uintptr_t)at & ~(uintptr_t)4095;
-    if (page == 0 || !process_kernel_can_read(at))
-        return false;
-    __atomic_store_n(&shim_state.process.readable[page / 4096 % PROCESS_PAGES], page, __ATOMIC_RELAXED);
-    return true;
+    return PAGE - ((uintptr_t)at & (PAGE - 1));
+}
+
+/* An addition of nothing by the kernel. valgrind would tell of bytes that nobody has written. */
+static bool process_kernel_can_write(void *at)
+{
+    const uintptr_t word = (uintptr_t)at & ~(uintptr_t)3;
+    return valgrind_is_there() ||
+           SYS6(SYS_futex, word, FUTEX_WAKE_OP | FUTEX_PRIVATE_FLAG, 0, 0, word, FUTEX_OP_ADD << 28) != -EFAULT;
+}
+
+size_t process_writable(void *at, size_t size)
+{
+    size_t done = 0;
+    while (done < size && process_kernel_can_write((char *)at + done))
+        done += process_room_in_page((char *)at + done);
+    return done < size ? done : size;
+}
+
+bool process_can_read(const void *at, size_t size)
+{
+    const char *end = (const char *)at + size - 1;
+    return at != NULL && process_kernel_can_read(at) && (process_room_in_page(at) >= size || process_kernel_can_read(end));
+}
+
+/* Of what goes on on the next page, if `size` is not 0. A function of its own, since the first has little stack. */
+__attribute__((noinline)) static int process_check_rest(const char *path, size_t size)
+{
+    if (size > 0 && !process_kernel_can_read(path))
+        return -EFAULT;
+    return memchr(path, '\0', size) != NULL ? 0 : -ENAMETOOLONG;
+}
+
+int process_check_path(const char *path)
+{
+    if (path == NULL || !process_kernel_can_read(path))
+        return -EFAULT;
+    const size_t first = process_room_in_page(path);
+    return memchr(path, '\0', first) != NULL ? 0 : process_check_rest(path + first, PATH_MAX - first);
 }
 
 void process_will_be_filtered(void)

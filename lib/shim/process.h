@@ -34,15 +34,13 @@ bool process_working_directory(char to[PATH_MAX]);
 /* It is about to restrict its system calls (seccomp). */
 void process_will_be_filtered(void);
 
-/* Can a path's first byte (or what else a caller points at) be read? Where it cannot, the native call says
- * EFAULT, and looking would be a SIGSEGV. The kernel is asked once for a page, since to ask for each path would be a system
- * call for each call of the program. Nothing invalidates that, and it decides no answer: of a page that the program has
- * unmapped or protected since, and hands on as a path, the answer is a SIGSEGV in this library where the kernel's is EFAULT
- * (shunt(7)). */
-bool process_ask_readable(const void *at);
-static inline bool process_can_read(const void *at)
-{
-    uintptr_t page = (uintptr_t)at & ~(uintptr_t)4095;
-    return __builtin_expect(shim_state.process.readable[page / 4096 % PROCESS_PAGES] == page && page != 0, 1) ||
-           process_ask_readable(at);
-}
+/* Can what a caller points at be read? Where it cannot, the native call says EFAULT, and looking would be a SIGSEGV. The kernel
+ * is asked in each call: nothing would say when a page that could be read is taken away (free and the end of a thread unmap
+ * within libc, a system call's instruction is anybody's, another process truncates a file that is mapped). `size` is at most
+ * a page. */
+bool process_can_read(const void *at, size_t size);
+/* The same of a path: 0: it ends where the kernel reads it, and can be read up to there; -EFAULT or -ENAMETOOLONG, which the
+ * native call says of it. */
+int process_check_path(const char *path);
+/* How much of it can be written, from its beginning. What is there stays. */
+size_t process_writable(void *at, size_t size);

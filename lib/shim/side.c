@@ -28,8 +28,9 @@ int side_follow_again(struct side *side, int code)
 
 int side_parent_outside(const struct side *side)
 {
-    if (!process_can_read(side->path))
-        return -EFAULT;
+    const int code = process_check_path(side->path);
+    if (code != 0)
+        return code;
     return side->path[0] == '\0' ? -ENOENT : target_outside(side->at, side->path);
 }
 

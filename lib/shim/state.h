@@ -39,7 +39,6 @@
 
 #define PROCESS_HEADS (2 * NAMES_ROOTS)
 #define PROCESS_HEAD 64
-#define PROCESS_PAGES 256
 #define REMOTE_TOLD 1024
 
 struct dir_stream;
@@ -61,9 +60,6 @@ struct process_state {
         is_filtered; /* it may allow itself few system calls by now: set, and never taken back (process_working_directory) */
     uint32_t claims_in_trunk; /* names that were claimed in the trunk since one was in a branch, up to a few
                                  (target_pin_is_likely) */
-    /* Addresses of pages that could be read when a path was there; read without atomics, since one that is just replaced
-     * is as good as none. */
-    uintptr_t readable[PROCESS_PAGES];
 };
 
 /* dir_stream.h: memory for the streams that are open. Mapped by the first thread that opens one and set once by

@@ -86,7 +86,7 @@ __attribute__((noinline)) static int target_missing_parent(int at, char *text)
     int how = MISSES_PARENT;
     for (int links = 0; how == MISSES_PARENT && links < LINKS_MAX; links++) {
         first.missing = text;
-        how = target_cut_to_missing(at, text) ? target_find(&first, at, text, TARGET_FOLLOW | TARGET_ALIAS | TARGET_NESTED)
+        how = target_cut_to_missing(at, text) ? target_find_text(&first, at, text, TARGET_FOLLOW | TARGET_ALIAS | TARGET_NESTED)
                                               : TARGET_FOREIGN;
     }
     if (how == -ENOTDIR || how == -ELOOP)
@@ -374,7 +374,8 @@ __attribute__((noinline)) static int target_classify(struct target *t, const str
 }
 
 /* Of a path whose text is foreign: is that all? A call that makes, removes or replaces a name may come to a root by a link. */
-static bool target_is_elsewhere(struct target *t, const struct target *first, int at, const char *path, unsigned want)
+__attribute__((noinline)) static bool target_is_elsewhere(struct target *t, const struct target *first, int at,
+                                                          const char *path, unsigned want)
 {
     struct path_parts parts;
     if (!(want & TARGET_MAKES))
@@ -390,30 +391,39 @@ static bool target_is_elsewhere(struct target *t, const struct target *first, in
            dead_end(at, path, want);
 }
 
-/* The common path: no buffer, no system call. */
-int target_find(struct target *t, int at, const char *path, unsigned want)
+/* The common path: no buffer, no system call but the one that said that there is a text. Not inlined: then the two take no
+ * stack together. */
+__attribute__((noinline)) static int target_find_in_text(struct target *t, const struct target *first, int at, const char *path,
+                                                         unsigned want)
 {
-    if (!process_has_roots() || !process_can_read(path) || path[0] == '\0')
-        return TARGET_FOREIGN;
-    if (!(want & TARGET_ALIAS) && prefilter_is_plainly_foreign(path) && target_is_elsewhere(t, NULL, at, path, want))
-        return TARGET_FOREIGN;
-    return target_classify(t, NULL, at, path, want);
-}
-
-int target_find_second(struct target *t, const struct target *first, int at, const char *path, unsigned want)
-{
-    if (!process_has_roots() || !process_can_read(path) || path[0] == '\0')
+    if (path[0] == '\0')
         return TARGET_FOREIGN;
     if (!(want & TARGET_ALIAS) && prefilter_is_plainly_foreign(path) && target_is_elsewhere(t, first, at, path, want))
         return TARGET_FOREIGN;
     return target_classify(t, first, at, path, want);
 }
 
+int target_find(struct target *t, int at, const char *path, unsigned want)
+{
+    return process_has_roots() && process_check_path(path) == 0 ? target_find_in_text(t, NULL, at, path, want) : TARGET_FOREIGN;
+}
+
+int target_find_text(struct target *t, int at, const char *path, unsigned want)
+{
+    return process_has_roots() ? target_find_in_text(t, NULL, at, path, want) : TARGET_FOREIGN;
+}
+
+int target_find_second(struct target *t, const struct target *first, int at, const char *path, unsigned want)
+{
+    return process_has_roots() && process_check_path(path) == 0 ? target_find_in_text(t, first, at, path, want)
+                                                                : TARGET_FOREIGN;
+}
+
 int target_find_again(struct target *t, unsigned want)
 {
     struct target before = *t;
     t->pin = -1;
-    int how = target_find(t, before.at, before.path, want);
+    int how = target_find_text(t, before.at, before.path, want);
     target_done(&before);
     if (how != TARGET_MANAGED)
         t->scratch = NULL;

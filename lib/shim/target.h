@@ -76,17 +76,19 @@ struct target {
 /* Answers enum target_how, or -errno (fail closed, out of memory, ELOOP). After anything but TARGET_MANAGED there
  * is nothing to give back. */
 int target_find(struct target *, int at, const char *path, unsigned want);
+/* The same of a text that can be read: it is the library's own, or this very call has found out. */
+int target_find_text(struct target *, int at, const char *path, unsigned want);
 /* The same for the second path of a call. If it names its parent by the same words as the first, neither the
  * kernel nor the index is asked for that again. */
 int target_find_second(struct target *, const struct target *first, int at, const char *path, unsigned want);
-/* After a native call has said ENOENT, the same with TARGET_ALIAS. Inlined: a failed search outside all roots takes little
- * stack (dead_end.h). */
+/* After a native call has said ENOENT, or of what can be read, the same with TARGET_ALIAS. Inlined: a failed search outside all
+ * roots takes little stack (dead_end.h). */
 static inline int target_find_alias(struct target *t, int at, const char *path, unsigned want)
 {
-    /* The kernel has read it; but some calls take NULL for the descriptor itself. */
+    /* It can be read; but some calls take NULL for the descriptor itself. */
     return shim_state.process.count == 0 || path == NULL || dead_end(at, path, want)
                ? TARGET_FOREIGN
-               : target_find(t, at, path, want | TARGET_ALIAS);
+               : target_find_text(t, at, path, want | TARGET_ALIAS);
 }
 /* The same words again. After anything but TARGET_MANAGED there is nothing to give back. */
 int target_find_again(struct target *, unsigned want);

@@ -50,7 +50,7 @@ static bool target_recheck_follow_again(struct target *t, long *result)
     const int at = t->at;
     const uint16_t want = t->want;
     const uint8_t again = t->rechecks;
-    int how = target_find(t, at, path, want & ~(unsigned)TARGET_LOOKS);
+    int how = target_find_text(t, at, path, want & ~(unsigned)TARGET_LOOKS);
     if (how == TARGET_MANAGED) {
         t->want = want;
         t->rechecks = again + 1;

@@ -284,7 +284,10 @@ long wrap_getdents64(int fd, void *buffer, size_t size)
     if (offset < 0)
         return offset;
     at.position = (uint64_t)offset;
-    long filled = dir_stream_fill(&at, buffer, size);
+    const size_t room = process_writable(buffer, size);
+    long filled = dir_stream_fill(&at, buffer, room);
+    if (filled == -EINVAL && room < size)
+        return -EFAULT;
     if (filled > 0) {
         offset = sys_lseek(fd, (off_t)at.position, SEEK_SET);
         if (offset < 0)

@@ -29,7 +29,7 @@
 static void wrap_exec_promote_one(int at, const char *path)
 {
     struct target t;
-    if (target_find(&t, at, path, TARGET_FOLLOW | TARGET_ALIAS) == TARGET_MANAGED)
+    if (target_find_text(&t, at, path, TARGET_FOLLOW | TARGET_ALIAS) == TARGET_MANAGED)
         operate_promote(&t); /* if it fails the program is not found, and the caller hears of it */
 }
 
@@ -72,7 +72,7 @@ static void wrap_exec_promote_descriptor(int fd)
 static void wrap_exec_promote_loader(int directory, const char *path)
 {
     struct target t;
-    if (target_find(&t, directory, path, TARGET_FOLLOW) == TARGET_MANAGED)
+    if (target_find_text(&t, directory, path, TARGET_FOLLOW) == TARGET_MANAGED)
         operate_promote(&t);
 }
 
@@ -194,7 +194,7 @@ static void wrap_exec_prepare_all(int at, const char *path, int directory, char 
 void exec_prepare(int at, const char *path, int directory, char *const arguments[])
 {
     int saved = errno;
-    if (process_has_roots() && process_can_read(path))
+    if (process_has_roots() && process_check_path(path) == 0)
         wrap_exec_prepare_all(at, path, directory, arguments);
     errno = saved;
 }
@@ -355,7 +355,7 @@ int exec_error(int at, const char *path, int error)
     struct target t;
     if (error != ENOENT || strchr(path, '/') == NULL || !process_has_roots())
         return error;
-    int how = target_find(&t, at, path, TARGET_FOLLOW | TARGET_ALIAS);
+    int how = target_find_text(&t, at, path, TARGET_FOLLOW | TARGET_ALIAS);
     if (how == TARGET_MANAGED)
         target_done(&t);
     return how == -ENOTDIR || how == -ELOOP ? -how : ENOENT;
@@ -398,7 +398,7 @@ WRAPPER int fexecve(int fd, char *const arguments[], char *const environment[])
 WRAPPER int execveat(int at, const char *path, char *const arguments[], char *const environment[], int flags)
 {
     WRAPPER_LAUNDER(path);
-    if ((flags & AT_EMPTY_PATH) && process_has_roots() && process_can_read(path) && path[0] == '\0')
+    if ((flags & AT_EMPTY_PATH) && process_has_roots() && process_can_read(path, 1) && path[0] == '\0')
         wrap_exec_promote_descriptor(at);
     exec_prepare(at, path, AT_FDCWD, arguments);
     WRAP_EXEC_CARRYING(environment, REAL(execveat)(at, path, arguments, carried_on, flags));

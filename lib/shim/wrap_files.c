@@ -79,7 +79,7 @@ static void wrap_files_promote_zone(const char *directory, const char *zone)
     text_add(&text, directory != NULL ? directory : "");
     text_add(&text, directory != NULL ? "/" : "");
     text_add(&text, zone);
-    if (text_ok(&text) && target_find(&t, AT_FDCWD, scratch->text[0], TARGET_FOLLOW) == TARGET_MANAGED)
+    if (text_ok(&text) && target_find_text(&t, AT_FDCWD, scratch->text[0], TARGET_FOLLOW) == TARGET_MANAGED)
         operate_promote(&t);
     scratch_give(scratch);
 }
@@ -288,7 +288,7 @@ static bool wrap_files_is_below(const char *directory, char path[PATH_MAX])
     text_init(&text, path, PATH_MAX);
     text_add(&text, directory);
     text_add(&text, "/C");
-    int how = text_ok(&text) ? target_find(&t, AT_FDCWD, path, TARGET_ALIAS) : TARGET_FOREIGN;
+    int how = text_ok(&text) ? target_find_text(&t, AT_FDCWD, path, TARGET_ALIAS) : TARGET_FOREIGN;
     if (how == TARGET_MANAGED)
         target_done(&t);
     return how != TARGET_FOREIGN;

@@ -107,7 +107,7 @@ static void wrap_meta_settle(int at, const char *path, int flags)
 /* An access time alone leaves the rest to what it was. */
 static bool wrap_meta_sets_mtime(const struct timespec times[2])
 {
-    return !process_can_read(times) || !process_can_read(&times[1].tv_nsec) || times[1].tv_nsec != UTIME_OMIT;
+    return !process_can_read(times, 2 * sizeof *times) || times[1].tv_nsec != UTIME_OMIT;
 }
 
 static int wrap_meta_set_times_there(struct target *to, const struct timespec times[2], int flags)

@@ -119,7 +119,7 @@ WRAPPER int move_mount(int from, const char *path, int to, const char *target, u
 WRAPPER int fsconfig(int fs, unsigned command, const char *key, const void *value, int auxiliary)
 {
     const bool is_path = command == MOUNT_SET_PATH;
-    const bool is_source = command == MOUNT_SET_STRING && process_can_read(key) && strcmp(key, "source") == 0;
+    const bool is_source = command == MOUNT_SET_STRING && process_can_read(key, sizeof "source") && strcmp(key, "source") == 0;
     return (int)ON_TRUNK(is_path ? auxiliary : AT_FDCWD, is_path || is_source ? value : NULL, true,
                          REAL(fsconfig)(fs, command, key, value, auxiliary));
 }

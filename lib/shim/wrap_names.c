@@ -28,7 +28,7 @@ WRAPPER int unlink(const char *path)
 static bool wrap_names_ends_in_dots(const char *path)
 {
     struct path_parts parts;
-    if (!process_can_read(path) || strnlen(path, PATH_MAX) == PATH_MAX)
+    if (process_check_path(path) != 0)
         return false;
     path_split(&parts, path);
     return parts.last == PATH_DOTS;
@@ -231,7 +231,7 @@ WRAPPER int symlink(const char *text, const char *path)
 {
     WRAPPER_LAUNDER(text);
     WRAPPER_LAUNDER(path);
-    if (process_has_roots() && (!process_can_read(text) || *text == '\0'))
+    if (process_has_roots() && (process_check_path(text) != 0 || *text == '\0'))
         return REAL(symlink)(text, path); /* the kernel looks at the text first */
     return (int)WRAPPER_PATH(AT_FDCWD, path, MAKES, REAL(symlink)(text, path), operate_make(&t, S_IFLNK, 0, text));
 }
@@ -240,7 +240,7 @@ WRAPPER int symlinkat(const char *text, int at, const char *path)
 {
     WRAPPER_LAUNDER(text);
     WRAPPER_LAUNDER(path);
-    if (process_has_roots() && (!process_can_read(text) || *text == '\0'))
+    if (process_has_roots() && (process_check_path(text) != 0 || *text == '\0'))
         return REAL(symlinkat)(text, at, path);
     return (int)WRAPPER_PATH(at, path, MAKES, REAL(symlinkat)(text, at, path), operate_make(&t, S_IFLNK, 0, text));
 }

@@ -166,7 +166,7 @@ static FILE *wrap_stdio_reopen_ours(struct target *t, int flags, const char *mod
 static FILE *wrap_stdio_reopen(const char *path, const char *mode, FILE *stream, size_t which)
 {
     struct target t;
-    int flags = path != NULL && mode != NULL && process_has_roots() ? wrap_stdio_flags_of(mode) : -1;
+    int flags = mode != NULL && process_has_roots() && process_check_path(path) == 0 ? wrap_stdio_flags_of(mode) : -1;
     int how = flags != -1 ? target_find_alias(&t, AT_FDCWD, path, wrap_open_want(flags)) : TARGET_FOREIGN;
     if (how == TARGET_MANAGED)
         return wrap_stdio_reopen_ours(&t, flags, mode, stream, which);

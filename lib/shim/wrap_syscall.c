@@ -61,7 +61,7 @@ static long wrap_syscall_open_how(const long a[6])
 {
     const struct open_how *how = (const struct open_how *)a[2];
     struct target t;
-    if (how == NULL || (size_t)a[3] < sizeof *how)
+    if ((size_t)a[3] < sizeof *how || !process_can_read(how, sizeof *how))
         return REAL(syscall)(SYS_openat2, a[0], a[1], a[2], a[3]);
     if (wrap_syscall_is_refused(a))
         return -1;
@@ -200,7 +200,7 @@ enum {
 /* fchmodat2 knows what fchmodat does not: an empty path, also of a descriptor opened with O_PATH. */
 static long wrap_syscall_change_mode(const long a[6])
 {
-    bool is_empty = (I(3) & AT_EMPTY_PATH) && process_can_read(P(1)) && P(1)[0] == '\0';
+    bool is_empty = (I(3) & AT_EMPTY_PATH) && process_can_read(P(1), 1) && P(1)[0] == '\0';
     if (!is_empty)
         return fchmodat(I(0), P(1), (mode_t)a[2], I(3) & ~AT_EMPTY_PATH);
     long code = REAL(syscall)(CALL_FCHMODAT2, a[0], a[1], a[2], a[3]);

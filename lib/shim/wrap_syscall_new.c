@@ -60,16 +60,10 @@ long wrap_syscall_new_call(long number, const long a[6], bool *known)
     }
 }
 
-/* Nobody has said that it is one: each page is asked for. */
+/* Nobody has said that it is one. */
 static bool wrap_syscall_new_is_text(const char *at)
 {
-    for (size_t length = 0; length < PATH_MAX; length++) {
-        if ((length == 0 || ((uintptr_t)&at[length] & 4095) == 0) && !process_ask_readable(&at[length]))
-            return false;
-        if (at[length] == '\0')
-            return length > 0;
-    }
-    return false;
+    return process_check_path(at) == 0 && at[0] != '\0';
 }
 
 static bool wrap_syscall_new_is_directory(long argument)

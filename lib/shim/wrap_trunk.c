@@ -51,7 +51,7 @@ WRAPPER int chroot(const char *path)
 static const char *wrap_trunk_words_of(const struct sockaddr *address, socklen_t length, char to[WORDS_SIZE])
 {
     const struct sockaddr_un *here = (const struct sockaddr_un *)address;
-    if (!process_has_roots() || !process_can_read(address) || length <= PATH_START || length > sizeof *here ||
+    if (!process_has_roots() || length <= PATH_START || length > sizeof *here || !process_can_read(address, length) ||
         here->sun_family != AF_UNIX || here->sun_path[0] == '\0')
         return NULL;
     memcpy(to, here->sun_path, length - PATH_START);

@@ -125,6 +125,20 @@ def test_relative_paths_of_a_program_that_may_only_look_at_files(shunt, programs
         assert result.check() == expected, place
 
 
+# Memory that cannot be read any more
+
+
+TAKEN_AWAY = ["munmap", "mprotect", "mprotect by its number", "mmap over it", "mremap", "munmap by a thread", "free", "sbrk", "shmdt",
+              "a file that is truncated", "the stack of a thread", "its end"]
+
+
+@unsanitized  # its allocator keeps what is freed
+@pytest.mark.parametrize("way", TAKEN_AWAY)
+def test_a_path_in_memory_that_was_readable_once(same, way):
+    said = same("unreadable", way)
+    assert said.count(f"-1 {errno.EFAULT}\n") > 100 and "stat 0 0\n" in said or way == "its end", said
+
+
 # Small stacks
 
 
