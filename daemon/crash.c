@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "base/text.h"
 
 static char alternate_stack[64 * 1024]; /* a stack that overflowed is no place to report from */
@@ -46,6 +47,10 @@ static void crash_report(int signal, siginfo_t *info, void *context)
 {
     unw_cursor_t cursor;
     unw_context_t here;
+    if (!log_has_room(LOG_LINE_MOST)) {
+        raise(signal);
+        return;
+    }
     crash_say("shuntd crashed: signal ", (uint64_t)signal, 10);
     crash_say("  address 0x", (uint64_t)(uintptr_t)info->si_addr, 16);
     unw_getcontext(&here);

@@ -18,6 +18,7 @@
 #include "crash.h"
 #include "disk/disk.h"
 #include "home/home.h"
+#include "keep_log.h"
 #include "listen/listen.h"
 #include "membership/failure_detector.h"
 #include "membership/heartbeat.h"
@@ -31,6 +32,7 @@
 #include "recorder/recorder.h"
 #include "reply/reply.h"
 #include "rpc/receive.h"
+#include "session/kept_log.h"
 #include "shuntd.h"
 #include "start.h"
 #include "supervise.h"
@@ -243,11 +245,11 @@ static void main_tell_end(const struct shuntd *shuntd, int code)
     if (code == 0)
         log_line("stopped");
     else if (code == -EBADMSG && index_is_damaged(shuntd->index))
-        log_line("stopped: %s: the index is damaged, the next shuntd makes a new one from the file system (if it happens "
-                 "again, set SHUNT_RUN_DIR to another directory)",
-                 shuntd->run_dir);
+        log_warning("stopped: %s: the index is damaged, the next shuntd makes a new one from the file system (if it happens "
+                    "again, set SHUNT_RUN_DIR to another directory)",
+                    shuntd->run_dir);
     else
-        log_line("stopped: %s", strerror(-code));
+        log_warning("stopped: %s", strerror(-code));
 }
 
 int main(int argc, char *argv[])
@@ -258,10 +260,12 @@ int main(int argc, char *argv[])
     int code = start_options(&shuntd.options, argc, argv);
     if (code != 0)
         return code > 0 ? 0 : 2;
+    if (shuntd.options.logs_to_syslog)
+        log_to_syslog(shuntd.options.root);
     if (!shuntd.options.foreground && (ready = start_background()) < 0)
         return 1;
     if (!shuntd.options.foreground)
-        ready = supervise(ready, &shuntd.former_run_dir);
+        ready = supervise(ready, &shuntd.former_run_dir, &shuntd.options);
     shuntd.supervisor = shuntd.options.foreground ? 0 : getppid();
     const bool again = shuntd.former_run_dir != NULL;
     crash_report_init();
@@ -275,6 +279,9 @@ int main(int argc, char *argv[])
     }
     if ((serves || (again && shuntd.stop == 0)) && code != 0 && shuntd.supervisor != 0 && !shuntd.root_gone)
         _exit(1); /* as after a crash: processes wait for the next one, which takes over */
-    start_undo(&shuntd, (serves && code != 0) || shuntd.root_gone);
+    const bool log_stays = (serves && code != 0) || shuntd.root_gone;
+    const int log = !serves || log_stays || shuntd.options.foreground ? -1 : kept_log_open(shuntd.run_dir);
+    start_undo(&shuntd, log_stays);
+    keep_log(&shuntd.options, log);
     return code == 0 || (again && shuntd.root_gone) ? 0 : 1;
 }

@@ -57,6 +57,8 @@ struct shuntd_options {
     uint64_t deadline; /* ns; for which a silent member is waited for */
     const char *fabric;
     bool foreground;
+    bool logs_to_syslog;
+    char log_dir[PATH_MAX]; /* for a log that is kept; empty: none is */
 };
 
 struct shuntd_counts {

@@ -173,8 +173,9 @@ static int start_from_environment(struct shuntd_options *options)
     if (code != 0)
         return code;
     config_read(&config, environ);
-    if (config.bad != NULL)
-        return start_fail(-EINVAL, "%s: invalid value (correct it or unset it)", config.bad);
+    const char *bad = config.bad != NULL ? config.bad : settings_bad_variable(&settings);
+    if (bad != NULL)
+        return start_fail(-EINVAL, "%s: invalid value (correct it or unset it)", bad);
     options->job = config.job;
     options->run_base = config.run_base;
     options->catalogue_base = config.catalogue_base;
@@ -185,6 +186,9 @@ static int start_from_environment(struct shuntd_options *options)
     options->stale = config.stale;
     options->deadline = config.deadline;
     options->fabric = config.fabric;
+    options->logs_to_syslog = strcmp(settings_text(&settings, SETTINGS_LOG), "syslog") == 0;
+    if (!settings_log_dir(&settings, environ, options->log_dir))
+        options->log_dir[0] = '\0';
     start_default_node(options->node);
     return config.node != NULL ? start_option(options, 'n', config.node) : 0;
 }
@@ -614,8 +618,8 @@ static void *start_open_fabric(void *context)
     struct shuntd *shuntd = context;
     int code = peers_open(shuntd->peers, shuntd->options.fabric, start_ring_for_peers, shuntd);
     if (code != 0)
-        log_line("SHUNT_FABRIC '%s': the network cannot be opened, so no other node can join: %s", shuntd->options.fabric,
-                 strerror(-code));
+        log_warning("SHUNT_FABRIC '%s': the network cannot be opened, so no other node can join: %s", shuntd->options.fabric,
+                    strerror(-code));
     return NULL;
 }
 

@@ -14,7 +14,9 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "keep_log.h"
 #include "listen/predecessor.h"
+#include "session/kept_log.h"
 #include "shuntd.h"
 #include "start.h"
 #include "supervise.h"
@@ -103,9 +105,9 @@ static bool supervise_wait_for_end(pid_t pid, bool served)
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
         return true;
     if (WIFSIGNALED(status) && !(ending != 0 && !served)) /* told to end before it was about to */
-        log_line("shuntd: ended by signal %d", WTERMSIG(status));
+        log_warning("shuntd: ended by signal %d", WTERMSIG(status));
     else if (served)
-        log_line("shuntd: ended with status %d", WEXITSTATUS(status));
+        log_warning("shuntd: ended with status %d", WEXITSTATUS(status));
     return ending != 0;
 }
 
@@ -130,7 +132,7 @@ static void supervise_go_to_background(int ready, const char *run_dir)
     close(ready);
 }
 
-int supervise(int ready, const char **former)
+int supervise(int ready, const char **former, const struct shuntd_options *options)
 {
     static char run_dir[PATH_MAX];
     char heard[PATH_MAX];
@@ -147,7 +149,7 @@ int supervise(int ready, const char **former)
             return to;
         }
         if (pid < 0 && ending == 0)
-            log_line("cannot start a process: %s", strerror(errno));
+            log_warning("cannot start a process: %s", strerror(errno));
         bool serves = pid > 0 && supervise_hear(from, heard), first = run_dir[0] == '\0';
         if (serves && first) {
             strcpy(run_dir, heard);
@@ -160,9 +162,11 @@ int supervise(int ready, const char **former)
         log_line("shuntd is started again");
     }
     if (ending == 0)
-        log_line("shuntd: crashed %u times in a row, each time within a second, so it is not started again (remove the cause "
-                 "that is named above, then run 'shunt start')",
-                 PATIENCE);
+        log_warning(
+            "shuntd: crashed %u times in a row, each time within a second, so it is not started again (remove the cause "
+            "that is named above, then run 'shunt start')",
+            PATIENCE);
     predecessor_abandon(run_dir);
+    keep_log(options, kept_log_open(run_dir));
     _exit(1);
 }

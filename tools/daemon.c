@@ -22,6 +22,7 @@
 #include "progress.h"
 #include "request/request.h"
 #include "scheduler.h"
+#include "session/kept_log.h"
 #include "session/session.h"
 #include "site.h"
 #include "stopping.h"
@@ -157,6 +158,17 @@ struct stopping {
     const struct session_member *member;
 };
 
+/* Did it keep its log? One that ended before that does not come into question. */
+static void daemon_tell_log(const struct stopping *stopping)
+{
+    char directory[PATH_MAX], path[PATH_MAX];
+    const struct session_member *member = stopping->member;
+    const uint64_t since = clock_of(CLOCK_REALTIME) - 2 * STOP_PATIENCE * CLOCK_SECOND;
+    if (settings_log_dir(site_settings(), environ, directory) &&
+        kept_log_find(directory, member->node, member->pid, since, path))
+        error_report("%s: something went wrong while it was served (read %s)", stopping->root, path);
+}
+
 /* Waits for the end of the process, and says meanwhile that it does. 0 or -1. */
 static int daemon_wait_for_end(int pidfd, const struct stopping *stopping)
 {
@@ -172,8 +184,10 @@ static int daemon_wait_for_end(int pidfd, const struct stopping *stopping)
                           (unsigned long long)waited);
     }
     progress_finish(&progress);
-    if (waited < STOP_PATIENCE)
+    if (waited < STOP_PATIENCE) {
+        daemon_tell_log(stopping);
         return 0;
+    }
     error_report("%s: shuntd (process %d) has not ended after %d s (see the log in %s; if shuntd hangs, run 'kill -KILL %d')",
                  stopping->root, pid, STOP_PATIENCE, stopping->member->run_dir, pid);
     return -1;

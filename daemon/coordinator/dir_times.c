@@ -226,7 +226,7 @@ static int dir_times_finish(struct disk_job *base, struct shuntd *shuntd)
     struct home_dir *dir = home_dir_find(shuntd->home, job->id);
     int code = 0;
     if (job->result != 0)
-        log_line("%s: its times cannot be written: %s", dir->path, strerror(-job->result));
+        log_warning("%s: its times cannot be written: %s", dir->path, strerror(-job->result));
     if (job->result != 0 && dir->times.changed == job->times.changed)
         list_remove(&dir->unwritten);
     if (job->result == 0) {

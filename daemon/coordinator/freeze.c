@@ -123,7 +123,7 @@ static int freeze_thawed(struct shuntd *shuntd, void *context, const struct coll
 static int freeze_not_bare(struct shuntd *shuntd, struct home_dir *dir, struct freeze *freeze)
 {
     const struct message thaw = {.type = MESSAGE_THAW, .dir = freeze->id};
-    log_line("%s: its mirrors cannot be removed: %s", dir->path, strerror(-freeze->result));
+    log_warning("%s: its mirrors cannot be removed: %s", dir->path, strerror(-freeze->result));
     dir->record.flags |= RECORD_UNLISTED;
     freeze->result = MESSAGE_NOT_EMPTY;
     return collective_begin(shuntd, &thaw, NULL, freeze_thawed, freeze);

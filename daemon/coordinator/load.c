@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "base/hook.h"
+#include "base/log.h"
 #include "base/sys.h"
 #include "coordinator/coordinator.h"
 #include "coordinator/delegation.h"
@@ -193,6 +194,9 @@ static int load_spread(struct shuntd *shuntd, struct load_job *load)
     if (!shares && delegation_may_be(shuntd, dir, dir->coordinator->load_request, load->listing.count))
         names.whole = dir->coordinator->load_request->member;
     load_note_found(shuntd, dir, &load->listing);
+    if (load->listing.conflicts > 0)
+        log_warning("%s: %zu of its names were in two places, so the other file is now NAME.shunt-conflict-NODE (keep one)",
+                    dir->path, load->listing.conflicts);
     if (load->listing.marked && !shares)
         share_count_all(shuntd);
     names.number = dir->version;

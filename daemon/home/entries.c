@@ -104,7 +104,7 @@ static int entries_begin_spill(struct home *home, struct home_dir *dir)
     int code = spill_create(&spill, path);
     if (code != 0) {
         home->spill_above = 0;
-        log_line("%s: the names of directories above the limit of the index stay in it: %s", path, strerror(-code));
+        log_warning("%s: the names of directories above the limit of the index stay in it: %s", path, strerror(-code));
         return 0;
     }
     code = index_list(home->uses.index, dir->id, 0, entries_to_spill, spill);

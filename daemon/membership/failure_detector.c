@@ -135,7 +135,7 @@ static int failure_detector_lose(struct shuntd *shuntd, const struct session_mem
         return 0;
     if (!failure_detector_reaches_half(shuntd)) {
         if (!shuntd->failure_detector->told)
-            log_line("session: members are silent, but less than half of all can be reached from here, so none is removed");
+            log_warning("session: members are silent, but less than half of all can be reached from here, so none is removed");
         shuntd->failure_detector->told = true;
         return 0;
     }
@@ -143,8 +143,8 @@ static int failure_detector_lose(struct shuntd *shuntd, const struct session_mem
     for (size_t i = 0; i < count; i++)
         if (failure_detector_is_gone(shuntd, charges[i])) {
             struct session_member *member = session_find(&shuntd->session, charges[i]->number);
-            log_line("node %s on host %s: silent on the file system and on the network, so it is removed from the session",
-                     member->node, member->host);
+            log_warning("node %s on host %s: silent on the file system and on the network, so it is removed from the session",
+                        member->node, member->host);
             member->home = SESSION_LOST;
         }
     HOOK("member-lost");
@@ -183,7 +183,7 @@ static int failure_detector_drop(struct shuntd *shuntd, const struct charge *cha
     HOOK("branch-fenced");
     int code = charge->fenced == 0 ? session_drop(shuntd->root.path, shuntd->session.id, charge->number) : charge->fenced;
     if (code != 0 && code != shuntd->failure_detector->fenced)
-        log_line("%s: the branch of the lost node cannot be fenced: %s", charge->branch, strerror(-code));
+        log_warning("%s: the branch of the lost node cannot be fenced: %s", charge->branch, strerror(-code));
     shuntd->failure_detector->fenced = code;
     return code == 0 ? session_view_refresh(shuntd) : 0;
 }

@@ -26,7 +26,7 @@ struct heartbeat_job {
 static void heartbeat_note_beat(struct shuntd *shuntd, int result)
 {
     if (result != 0 && result != shuntd->heartbeat_failed)
-        log_line("session: the heartbeat of this daemon cannot be written: %s", strerror(-result));
+        log_warning("session: the heartbeat of this daemon cannot be written: %s", strerror(-result));
     shuntd->heartbeat_failed = result;
 }
 
@@ -88,7 +88,7 @@ int heartbeat_step(struct shuntd *shuntd)
 {
     uint64_t interval = heartbeat_interval(shuntd);
     if (shuntd->cut_off) {
-        log_line("session: has gone on without this daemon, which was silent for too long");
+        log_warning("session: has gone on without this daemon, which was silent for too long");
         return -ESTALE;
     }
     if (shuntd->heartbeat_under_way || shuntd->now < shuntd->next_heartbeat)

@@ -128,7 +128,7 @@ static int homes_publish_epoch(struct shuntd *shuntd, bool moves)
         return session_view_adopt(shuntd);
     shuntd->session.moved = before;
     if (code != -ESTALE)
-        log_line("session: the homes of names cannot be written: %s", strerror(-code));
+        log_warning("session: the homes of names cannot be written: %s", strerror(-code));
     return session_view_reread(shuntd);
 }
 

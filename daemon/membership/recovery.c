@@ -56,7 +56,7 @@ static void recovery_await_all(struct shuntd *shuntd)
 void recovery_forget(struct shuntd *shuntd)
 {
     struct route *route = &shuntd->route;
-    log_line("session: a daemon that was home of names is gone, so these names are read again");
+    log_warning("session: a daemon that was home of names is gone, so these names are read again");
     memset(route->from, 0, sizeof route->from);
     memset(route->to, 0, sizeof route->to);
     home_drop_claims(shuntd->home);

@@ -145,7 +145,7 @@ static int session_view_read(struct shuntd *shuntd, bool anyhow)
     shuntd->cut_off |= code == 0 && session.id != shuntd->session.id;
     if (code != 0 || session.id != shuntd->session.id || (session.epoch <= shuntd->session.epoch && !anyhow)) {
         if (code != 0) /* the file system may be back with the next frame */
-            log_line("session: cannot be read: %s", strerror(-code));
+            log_warning("session: cannot be read: %s", strerror(-code));
         session_finish(&session);
         return 0;
     }
@@ -205,7 +205,7 @@ int session_view_publish_address(struct shuntd *shuntd)
     }
     if (code == 0)
         return session_view_adopt(shuntd);
-    log_line("session: the address of this daemon cannot be written: %s", strerror(-code));
+    log_warning("session: the address of this daemon cannot be written: %s", strerror(-code));
     return 0;
 }
 

@@ -86,7 +86,7 @@ static int recorder_name(const struct shuntd *shuntd, char *path, size_t size)
 static void recorder_fail(struct recorder *recorder, int code)
 {
     if (recorder->failed == 0)
-        log_line("%s: the catalogue is not written any more: %s", recorder->path, strerror(-code));
+        log_warning("%s: the catalogue is not written any more: %s", recorder->path, strerror(-code));
     recorder->failed = code;
 }
 

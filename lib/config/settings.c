@@ -66,6 +66,11 @@ static int settings_check_seconds(const char *text)
     return config_number_parse(text, 86400, &seconds);
 }
 
+static int settings_check_log(const char *text)
+{
+    return strcmp(text, "file") == 0 || strcmp(text, "syslog") == 0 ? 0 : -EINVAL;
+}
+
 static const struct {
     const char *name, *variable, *built_in;
     int (*check)(const char *);
@@ -93,6 +98,9 @@ static const struct {
                            "not a number of seconds from 1 to 86400", false},
     [SETTINGS_STALE] = {"stale", "SHUNT_STALE", "15", settings_check_seconds, "not a number of seconds from 1 to 86400", false},
     [SETTINGS_FABRIC] = {"fabric", "SHUNT_FABRIC", "tcp", settings_check_any, "", false},
+    [SETTINGS_LOG] = {"log", "SHUNT_LOG", "file", settings_check_log, "neither file nor syslog", false},
+    [SETTINGS_LOG_DIR] = {"log_dir", "SHUNT_LOG_DIR", "~/.local/state/shunt", settings_check_path, "not an absolute path",
+                          false},
 };
 
 static bool settings_is_of_site(enum settings_key key)
@@ -330,6 +338,14 @@ const char *settings_variable(enum settings_key key)
     return keys[key].variable;
 }
 
+const char *settings_bad_variable(const struct settings *settings)
+{
+    for (enum settings_key key = 0; key < SETTINGS_KEYS; key++)
+        if (settings->values[key].is_bad)
+            return keys[key].variable;
+    return NULL;
+}
+
 const char *settings_text(const struct settings *settings, enum settings_key key)
 {
     const char *text = settings->values[key].text;
@@ -343,6 +359,16 @@ const char *settings_origin(const struct settings *settings, enum settings_key k
         return value->source == SETTINGS_BUILT_IN ? "built-in" : "environment";
     snprintf(to, PATH_MAX + 32, "%s:%u", settings->files[value->source - 1], value->line);
     return to;
+}
+
+/* What is the user's alone, as the XDG base directory specification says. */
+bool settings_log_dir(const struct settings *settings, char *const environment[], char to[PATH_MAX])
+{
+    const char *set = settings->values[SETTINGS_LOG_DIR].text, *base = config_value(environment, "XDG_STATE_HOME", "");
+    const char *home = config_value(environment, "HOME", "");
+    const char *top = set != NULL ? set : *base == '/' ? base : home;
+    const char *rest = set != NULL ? "" : *base == '/' ? "/shunt" : "/.local/state/shunt";
+    return *top == '/' && snprintf(to, PATH_MAX, "%s%s", top, rest) < PATH_MAX;
 }
 
 bool settings_are_off(const struct settings *settings)

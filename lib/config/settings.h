@@ -29,6 +29,8 @@ enum settings_key {
     SETTINGS_DEADLINE,
     SETTINGS_STALE,
     SETTINGS_FABRIC,
+    SETTINGS_LOG,
+    SETTINGS_LOG_DIR,
     SETTINGS_KEYS
 };
 
@@ -63,10 +65,15 @@ int settings_to_environment(const struct settings *);
 /* Of a key, as files have it, and as the environment has it (NULL: it has none). */
 const char *settings_name(enum settings_key);
 const char *settings_variable(enum settings_key);
+/* The first variable of the environment that means nothing, or NULL. */
+const char *settings_bad_variable(const struct settings *);
 /* What holds; never NULL. */
 const char *settings_text(const struct settings *, enum settings_key);
 /* "built-in", "environment", or FILE:LINE. */
 const char *settings_origin(const struct settings *, enum settings_key, char to[PATH_MAX + 32]);
+
+/* Of logs that are kept: as it is set, or else by the user's directories. False: there is none. */
+bool settings_log_dir(const struct settings *, char *const environment[], char to[PATH_MAX]);
 
 bool settings_are_off(const struct settings *);
 /* May that directory be a root, whose path is canonical? Else which key says no. */

@@ -34,6 +34,9 @@ IS_SUPERUSER = os.geteuid() == 0
 FOREIGN_ENVIRONMENT = re.compile(
     r"^(SHUNT_|LD_PRELOAD$|GIT_|MAKE|MFLAGS$|LS_COLORS$|BLOCK_SIZE$|DU_BLOCK_SIZE$|PYTEST_)")
 
+# Daemons that a test crashes leave no logs in the home directory.
+NOWHERE = "/proc/nowhere"
+
 # A job in the background is started with SIGINT ignored, one of nohup's with SIGHUP, and would give that on to every
 # program of the tests.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -44,7 +47,8 @@ def environment(**settings):
     """The environment of every program that a test starts."""
     kept = {key: value for key, value in os.environ.items() if not FOREIGN_ENVIRONMENT.match(key)}
     # Nobody joins a session of one node; a daemon that may be joined loads libraries for a third of a second.
-    return {**kept, "LC_ALL": "C.UTF-8", "TZ": "UTC", "SHUNT_FABRIC": "none", **{key: str(value) for key, value in settings.items()}}
+    return {**kept, "LC_ALL": "C.UTF-8", "TZ": "UTC", "SHUNT_FABRIC": "none", "SHUNT_LOG_DIR": NOWHERE,
+            **{key: str(value) for key, value in settings.items()}}
 
 
 @dataclass

@@ -470,8 +470,10 @@ def test_a_daemon_that_crashes(started):
     assert {path.name for path in (started.root / "out").iterdir()} == set(listed)
 
 
-def test_a_daemon_that_crashes_over_and_over(started):
-    """There is an end to it: an error that says so, and a start by hand mends it."""
+def test_a_daemon_that_crashes_over_and_over(session, area):
+    """There is an end to it: an error that says so, and a start by hand mends it. The log is kept."""
+    started = session
+    started.start(SHUNT_LOG_DIR=area / "kept").check()
     started.exec("touch", started.root / "out" / "before").check()
     supervisor, = supervisor_of(started.daemon())
     log = started.run_dir() / "log"
@@ -483,6 +485,8 @@ def test_a_daemon_that_crashes_over_and_over(started):
 
     wait_until(crash, 60)
     assert "8 times in a row" in log.read_text()
+    (kept,) = (area / "kept").iterdir()
+    assert "8 times in a row" in kept.read_text() and f"{kept}: this log is kept there" in log.read_text()
     one_sentence(started.exec("touch", started.root / "out" / "new"), "shunt start")
     started.start().check()
     assert started.names("out") == ["before"]

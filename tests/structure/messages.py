@@ -12,7 +12,7 @@ import pathlib
 import re
 import sys
 
-CALLS = re.compile(r"\b(error_report|error_usage|log_line|start_fail|fsck_tell|progress_line|command_one_word|"
+CALLS = re.compile(r"\b(error_report|error_usage|log_line|log_warning|start_fail|fsck_tell|progress_line|command_one_word|"
                    r"command_complain_option|doctor_say|program_words|names_words|epoch_add_\w+)\(")
 # Strings that become a part of a message: the whole body of these functions and tables.
 BODIES = {

@@ -21,7 +21,9 @@
 #include "config/config.h"
 #include "describe.h"
 #include "job_state.h"
+#include "session/kept_log.h"
 #include "sessions.h"
+#include "site.h"
 #include "union/layout.h"
 
 #define CLEANUP_PATIENCE 20 /* seconds, for a daemon to write down its work */
@@ -87,9 +89,27 @@ static void command_cleanup_remove_catalogue(const struct session_here *here)
         command_cleanup_remove(path, here->uid);
 }
 
+/* The user's own; of other users' it is not root's to write into their directories. */
+static void command_cleanup_keep_log(const struct session_here *here, int log)
+{
+    char directory[PATH_MAX], path[PATH_MAX];
+    if (!settings_log_dir(site_settings(), environ, directory)) {
+        close(log);
+        return;
+    }
+    const int code = kept_log_keep(directory, log, here->is_described ? here->about.node : "node", getpid(), path);
+    if (code == 1)
+        error_report("%s: something went wrong while it was served (read %s)", command_cleanup_name(here), path);
+    else if (code < 0)
+        error_report("%s: the log cannot be kept there: %s (set SHUNT_LOG_DIR)", directory, strerror(-code));
+}
+
 static void command_cleanup_remove_files(struct cleanup *cleanup, const struct session_here *here)
 {
+    const int log = here->uid == geteuid() ? kept_log_open(here->run_dir) : -1;
     int code = command_cleanup_remove(here->run_dir, here->uid);
+    if (log >= 0)
+        command_cleanup_keep_log(here, log);
     if (code == 0) {
         command_cleanup_remove_catalogue(here);
         command_cleanup_tell(here, "its files in the run directory are removed");
