@@ -12,6 +12,7 @@ import subprocess
 import sys
 
 HARDENED = ["daemon/shuntd", "tools/shunt", "tools/shunt-launch", "lib/api/libshunt.so.*[0-9]"]
+IF_BUILT = ["tools/spank/spank_shunt.so"]
 PRELOAD = "lib/shim/libshunt_preload.so"
 
 
@@ -42,6 +43,7 @@ def faults_of(path, sources):
 def main(build):
     build = pathlib.Path(build).resolve()
     files = [path for name in [*HARDENED, PRELOAD] for path in (sorted(build.glob(name))[:1] or [build / name])]
+    files += [build / name for name in IF_BUILT if (build / name).exists()]
     bad = 0
     for path in files:
         for fault in faults_of(path, [build, pathlib.Path(__file__).resolve().parents[2]]):

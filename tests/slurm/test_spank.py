@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# SPDX-FileCopyrightText: The shunt authors
+"""srun --shunt=DIR and #SBATCH --shunt=DIR by Slurm's plugin (tools/spank)."""
+
+import os
+import re
+import shutil
+
+import pytest
+from conftest import BUILD
+from slurm_cluster import wait_for
+
+PLUGIN = "tools/spank/spank_shunt.so"
+PARTS = (PLUGIN, "tools/shunt", "tools/shunt-launch", "daemon/shuntd", "lib/shim/libshunt_preload.so")
+NOBODY = 65534
+# Twenty files of each task; all is in the branches.
+WORKS = "for i in $(seq 20); do : >$0/out/$SLURM_STEP_ID.$SLURM_PROCID.$i; done; echo node $SHUNT_NODE;"
+
+
+@pytest.fixture(scope="module")
+def spank(cluster):
+    """The cluster, with the plugin, which commands and slurmd look for each time, in a place that every user reaches."""
+    if not (BUILD / PLUGIN).exists():
+        pytest.skip("the plugin is not built: no slurm/spank.h")
+    cluster.place.chmod(0o711)
+    for part in PARTS:
+        (cluster.place / "build" / part).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(BUILD / part, cluster.place / "build" / part)
+    (cluster.place / "plugstack.conf").write_text(f"optional {cluster.place}/build/{PLUGIN} bin={cluster.place}/build/tools\n")
+    yield cluster
+    (cluster.place / "plugstack.conf").unlink()
+
+
+def srun(cluster, root, script, *options, before=(), **settings):
+    return cluster.run(*before, "srun", f"--shunt={root}", *options, "bash", "-c", script, root, SHUNT_PLACEMENT="branch", **settings)
+
+
+def is_plain(cluster, root, count):
+    """It is exported, and nobody serves it."""
+    assert os.listdir(root) == ["out"] and len(os.listdir(root / "out")) == count
+    for node in set(cluster.nodes) & set(cluster.members):
+        assert cluster.processes(node, str(root)) == []
+    return True
+
+
+def test_a_step(spank, root):
+    """Its nodes share the root; its status is its program's; its files are in their places when srun has ended."""
+    mark = root.parent / "works"
+    script = WORKS + f": >{mark}.$SLURM_PROCID; until [ -e {mark}.0 -a -e {mark}.1 -a -e {mark}.2 -a -e {mark}.3 ]; do sleep 0.05; " \
+                     "done; ls $0/out | wc -l; exit 3"
+    done = srun(spank, root, script, "-N2", "-n4", "--ntasks-per-node=2")
+    assert done.returncode == 3, done.stderr
+    nodes = re.findall(r"^node (node[12])\.\d+\.0$", done.stdout, re.M)
+    assert sorted(nodes) == ["node1", "node1", "node2", "node2"] and done.stdout.split().count("80") == 4, done.stdout
+    assert is_plain(spank, root, 80)
+
+
+def test_a_step_that_keeps(spank, root, shunt):
+    done = srun(spank, root, WORKS, "--shunt-keep")
+    assert done.returncode == 0 and len(list((root / ".shunt" / "b").rglob("0.0.*"))) == 20, done.stderr
+    assert spank.run(shunt, "export", root).returncode == 0 and is_plain(spank, root, 20)
+
+
+def test_a_step_without_the_option(spank):
+    done = spank.run("srun", "-N2", "env")
+    assert done.returncode == 0 and done.stderr == "" and not re.search("SHUNT_(ROOT|NODE|SERVED)|LD_PRELOAD", done.stdout), done.stdout
+
+
+def test_a_user(spank, root):
+    """All of it is the user's: the daemons, and what they make."""
+    for path in (root, root / "out"):
+        os.chown(path, NOBODY, NOBODY)
+    become = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
+    done = srun(spank, root, WORKS + "ps -eo uid,args | grep '[s]huntd.*'$0; id -u", "-D/", before=become)
+    assert done.returncode == 0, done.stderr
+    users = re.findall(rf"^ *(\d+) .*shuntd.*{root}", done.stdout, re.M)
+    assert set(users) == {str(NOBODY)} and done.stdout.splitlines()[-1] == str(NOBODY), done.stdout
+    assert is_plain(spank, root, 20)
+    assert {path.stat().st_uid for path in (root / "out").iterdir()} == {NOBODY}
+
+
+@pytest.mark.parametrize("wrong, status, said", [
+    ("run1", 255, "--shunt 'run1': not an absolute path"),
+    ("/nowhere/run1", 97, "/nowhere/run1: does not exist")])
+def test_what_cannot_be_served_is_not_run(spank, wrong, status, said):
+    done = srun(spank, wrong, "echo has run", "-n2")
+    assert done.returncode == status and said in done.stderr and "has run" not in done.stdout, done.stderr
+
+
+def test_a_signal_for_the_programs(spank, root):
+    """It ends none of the daemons."""
+    mark = root.parent / "signalled"
+    job = spank.submit(f"srun -N2 --shunt={root} bash -c 'trap \": >{mark}.$SLURM_PROCID\" USR1; : >{mark}.ready.$SLURM_PROCID; "
+                       f"until [ -e {mark}.$SLURM_PROCID ]; do sleep 0.05; done; {WORKS}' {root}", "-N2")
+    wait_for(lambda: len(list(mark.parent.glob("signalled.ready.*"))) == 2, what="the step")
+    spank.run("scancel", "--signal=USR1", f"{job}.0")
+    assert spank.ended(job).count("node ") == 2 and is_plain(spank, root, 40)
+
+
+def test_a_batch_script(spank, root):
+    """It is under shunt, and so are its steps, one after the other and at once; its end exports."""
+    script = f"""#SBATCH --shunt={root}
+echo script $SHUNT_NODE
+srun -N2 -n2 bash -c '{WORKS}' {root}
+srun -N1 -n1 --overlap bash -c '{WORKS}' {root} & srun -N2 -n2 --overlap bash -c '{WORKS}' {root}; wait
+: >{root}/out/script
+ls {root}/out | wc -l
+exit 5"""
+    job = spank.submit(script, "-N2")
+    said = spank.ended(job, "FAILED")
+    assert f".{job}.batch" in said and said.count("node ") == 5 and "\n101\n" in said, said
+    assert "ExitCode=5:0" in spank.run("scontrol", "show", "job", job).stdout
+    assert is_plain(spank, root, 101)
+
+
+def test_a_script_that_is_cancelled(spank, root):
+    """It exports nothing, and the next one goes on at once, with one line that says so."""
+    mark = root.parent / "cancelled"
+    job = spank.submit(f"#SBATCH --shunt={root}\nsrun -N2 bash -c '{WORKS} : >{mark}.$SLURM_PROCID; exec sleep 1000' {root}", "-N2",
+                       "--export=ALL,SHUNT_PLACEMENT=branch")
+    wait_for(lambda: len(list(mark.parent.glob("cancelled.*"))) == 2, what="the step")
+    spank.run("scancel", job)
+    spank.ended(job, "CANCELLED")
+    assert (root / ".shunt").is_dir()
+    done = srun(spank, root, "ls $0/out | wc -l", "-w", "node3")
+    assert done.returncode == 0 and done.stdout == "40\n", done.stderr
+    assert is_plain(spank, root, 40)

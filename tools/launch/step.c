@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#include "launch/step.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "launch/agent.h"
+#include "launch/arguments.h"
+#include "leave.h"
+#include "orphans.h"
+#include "roots.h"
+#include "stopping.h"
+#include "takeover.h"
+
+#define ROOT_CHOICE                                                                                                            \
+    {                                                                                                                          \
+        'r', "root", "DIR", "the shared directory; may be given again"                                                         \
+    }
+
+const struct choice step_choices[] = {ROOT_CHOICE, {0}};
+const struct choice step_keep_choices[] = {
+    ROOT_CHOICE,
+    {'n', "node", "NAME", "what this node is called"},
+    {'j', "job", NULL, "a batch script: its session begins and ends here"},
+    {0},
+};
+
+struct step {
+    struct roots roots;
+    const char *node;
+    bool job;
+    int agent_input;
+    pid_t agent;
+};
+
+/* A status, or COMMAND_END. */
+static int step_take_options(struct step *step, const struct command *command, int argc, char **argv)
+{
+    int option;
+    while ((option = command_option(command, argc, argv)) >= 0)
+        if (option == 'n')
+            step->node = optarg;
+        else if (option == 'j')
+            step->job = true;
+        else if (roots_add(&step->roots, optarg) < 0)
+            return STATUS_FAILED;
+    return option == COMMAND_END ? COMMAND_END : command_status(option);
+}
+
+/* Roots of a session that this process is in: of the batch script whose step this is. */
+static void step_find_outer(struct roots *outer)
+{
+    roots_init(outer);
+    if (getenv("SHUNT_SERVED"))
+        roots_served(outer);
+}
+
+static int step_settle(const struct roots *roots)
+{
+    int code = 0;
+    stopping_catch();
+    for (size_t i = 0; i < roots->count && code == 0; i++)
+        code = takeover_settle(roots->paths[i], false);
+    const int signal = stopping_release();
+    for (size_t i = 0; i < roots->count && code == 0 && signal == 0; i++)
+        orphans_report(roots->paths[i]);
+    return signal > 0 ? 128 + signal : code < 0 ? STATUS_FAILED : STATUS_OK;
+}
+
+int step_begin(const struct command *command, int argc, char **argv)
+{
+    static struct step step;
+    int status = step_take_options(&step, command, argc, argv);
+    if (status == COMMAND_END)
+        status = step_settle(&step.roots);
+    roots_finish(&step.roots);
+    return status;
+}
+
+static int step_leave(const struct roots *roots)
+{
+    struct roots outer;
+    int status = STATUS_OK;
+    step_find_outer(&outer);
+    for (size_t i = 0; i < roots->count; i++) {
+        const int left = roots_has(&outer, roots->paths[i]) ? STATUS_OK : leave_root(roots->paths[i], LEAVE_NOW, NULL);
+        status = left != STATUS_OK ? left : status;
+    }
+    roots_finish(&outer);
+    return status;
+}
+
+int step_end(const struct command *command, int argc, char **argv)
+{
+    static struct step step;
+    int status = step_take_options(&step, command, argc, argv);
+    if (status == COMMAND_END)
+        status = step_leave(&step.roots);
+    roots_finish(&step.roots);
+    return status;
+}
+
+/* On a node. */
+
+/* A signal for a step may go to all of its processes (by ProctrackType and version) though it is meant for the programs: the
+ * first are ignored by all here, the second by this process alone, since the agent knows what to do. */
+static const int step_for_programs[] = {SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM, SIGPROF, SIGTSTP, SIGTTIN, SIGTTOU, 0};
+static const int step_ending[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, 0};
+
+static void step_handle(const int *signals, void (*handler)(int))
+{
+    for (; *signals != 0; signals++)
+        signal(*signals, handler);
+}
+
+/* The agent has each root of this step, and those of the session around it: else a step would not see their files. */
+static void step_compose_agent(const struct step *step, struct arguments *words)
+{
+    struct roots outer;
+    arguments_init(words);
+    arguments_add(words, "shunt-launch");
+    arguments_add(words, AGENT);
+    for (size_t i = 0; i < step->roots.count; i++) {
+        arguments_add(words, "--root");
+        arguments_add(words, step->roots.paths[i]);
+    }
+    step_find_outer(&outer);
+    for (size_t i = 0; i < outer.count; i++) {
+        arguments_add(words, "--root");
+        arguments_add(words, outer.paths[i]);
+    }
+    roots_finish(&outer);
+    if (step->node) {
+        arguments_add(words, "--node");
+        arguments_add(words, step->node);
+    }
+}
+
+static void step_become_agent(const struct step *step, int input)
+{
+    static const char *const settings[] = {"SHUNT_ROOT", "SHUNT_ROOT_ID", "SHUNT_SERVED", "SHUNT_NODE"};
+    struct arguments words;
+    step_compose_agent(step, &words);
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
+        unsetenv(settings[i]);
+    dup2(input, STDIN_FILENO);
+    if (!words.full)
+        execv("/proc/self/exe", words.at);
+    error_report("/proc/self/exe: cannot be executed (mount /proc)");
+    _exit(STATUS_FAILED);
+}
+
+static int step_start_agent(struct step *step)
+{
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return -1;
+    step->agent = fork();
+    if (step->agent == 0)
+        step_become_agent(step, ends[0]);
+    close(ends[0]);
+    step->agent_input = ends[1];
+    return step->agent < 0 ? -1 : 0;
+}
+
+/* Is the export asked for? */
+static bool step_await_end(void)
+{
+    char bytes[64];
+    bool exports = false;
+    for (ssize_t length; (length = read(STDIN_FILENO, bytes, sizeof bytes)) != 0;) {
+        if (length < 0 && errno != EINTR)
+            break;
+        exports |= length == sizeof STEP_EXPORT - 1 && !memcmp(bytes, STEP_EXPORT, sizeof STEP_EXPORT - 1);
+    }
+    return exports;
+}
+
+static int step_keep_node(struct step *step)
+{
+    step_handle(step_for_programs, SIG_IGN);
+    if (step->job && step_settle(&step->roots) != STATUS_OK)
+        return STATUS_FAILED;
+    if (step_start_agent(step) < 0) {
+        error_report("cannot start a process: %s (end other processes and run this again)", strerror(errno));
+        return STATUS_FAILED;
+    }
+    step_handle(step_ending, SIG_IGN);
+    const bool exports = step_await_end();
+    close(step->agent_input);
+    while (waitpid(step->agent, NULL, 0) < 0 && errno == EINTR)
+        continue;
+    step_handle(step_ending, SIG_DFL); /* an export ends in order */
+    return exports && step->job ? step_leave(&step->roots) : STATUS_OK;
+}
+
+int step_keep(const struct command *command, int argc, char **argv)
+{
+    static struct step step;
+    int status = step_take_options(&step, command, argc, argv);
+    if (status == COMMAND_END)
+        status = step_keep_node(&step);
+    roots_finish(&step.roots);
+    return status;
+}
