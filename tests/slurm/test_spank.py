@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # SPDX-FileCopyrightText: The shunt authors
-"""srun --shunt=DIR and #SBATCH --shunt=DIR by Slurm's plugin (tools/spank)."""
+"""srun --shunt=DIR and #SBATCH --shunt=DIR by Slurm's plugin (tools/spank), and the examples of a prolog and an epilog."""
 
 import os
+import pathlib
 import re
 import shutil
 
@@ -12,6 +13,7 @@ from slurm_cluster import wait_for
 
 PLUGIN = "tools/spank/spank_shunt.so"
 PARTS = (PLUGIN, "tools/shunt", "tools/shunt-launch", "daemon/shuntd", "lib/shim/libshunt_preload.so")
+EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "examples" / "slurm"
 NOBODY = 65534
 # Twenty files of each task; all is in the branches.
 WORKS = "for i in $(seq 20); do : >$0/out/$SLURM_STEP_ID.$SLURM_PROCID.$i; done; echo node $SHUNT_NODE;"
@@ -125,3 +127,37 @@ def test_a_script_that_is_cancelled(spank, root):
     done = srun(spank, root, "ls $0/out | wc -l", "-w", "node3")
     assert done.returncode == 0 and done.stdout == "40\n", done.stderr
     assert is_plain(spank, root, 40)
+
+
+@pytest.fixture
+def scripts(spank):
+    """The examples, of this build, and with a log of their own."""
+    conf, log = spank.place / "slurm.conf", spank.place / "scripts.log"
+    before = conf.read_text()
+    (spank.place / "logger").write_text(f"#!/bin/sh\necho \"$2 begins\" >>{log}\nexec cat >>{log}\n")
+    (spank.place / "logger").chmod(0o755)
+    for name in ("prolog", "epilog"):
+        text = (EXAMPLES / f"{name}.sh").read_text()
+        (spank.place / f"{name}.sh").write_text(text.replace("/usr/bin/shunt", f"{BUILD}/tools/shunt")
+                                                .replace("logger", f"{spank.place}/logger"))
+        (spank.place / f"{name}.sh").chmod(0o755)
+    conf.write_text(f"{before}Prolog={spank.place}/prolog.sh\nEpilog={spank.place}/epilog.sh\n")
+    assert spank.run("scontrol", "reconfigure").returncode == 0
+    yield log
+    conf.write_text(before)
+    assert spank.run("scontrol", "reconfigure").returncode == 0
+
+
+def test_prolog_and_epilog(spank, scripts, root):
+    """Daemons that are killed leave files in /dev/shm: the epilog removes them. A job without --shunt is not looked at."""
+    earlier = set(spank.at("node1", "find", "/dev/shm", "-type", "f").stdout.split())
+    done = srun(spank, root, "pkill -KILL shuntd; find /dev/shm -type f", "-w", "node1")
+    assert set(done.stdout.split()) - earlier, done.stderr
+    wait_for(lambda: "shunt-epilog begins" in scripts.read_text(), what="the epilog")
+    assert "shunt-prolog begins" in scripts.read_text()
+    wait_for(lambda: set(spank.at("node1", "find", "/dev/shm", "-type", "f").stdout.split()) <= earlier, what="the end of the epilog")
+    scripts.write_text("")
+    assert spank.run("srun", "-w", "node1", "true").returncode == 0
+    wait_for(lambda: "shunt-epilog begins" in scripts.read_text(), what="the epilog")
+    assert "prolog" not in scripts.read_text()
+    assert spank.run("sinfo", "-h", "-n", "node1", "-o", "%T").stdout.strip() in ("idle", "completing")
