@@ -89,6 +89,18 @@ def test_what_cannot_be_served_is_not_run(spank, wrong, status, said):
     assert done.returncode == status and said in done.stderr and "has run" not in done.stdout, done.stderr
 
 
+def test_where_a_site_has_turned_it_off(spank, root):
+    """Programs run natively, and each node says so, once; what only shunt shows is not run past."""
+    conf = spank.place / "shunt.conf"
+    conf.write_text("enabled = no\nmessage = ticket 4711\n")
+    done = srun(spank, root, "echo node ${SHUNT_NODE-none}; ls -a $0", "-N2", "-n4", SHUNT_CONF=conf)
+    assert done.returncode == 0 and done.stdout.count("node none") == 4 and ".shunt" not in done.stdout, done.stderr
+    assert done.stderr.count("off on this host: ticket 4711, so programs run without it") == 2, done.stderr
+    (root / ".shunt").mkdir()
+    done = srun(spank, root, "echo has run", "-n2", SHUNT_CONF=conf)
+    assert done.returncode == 97 and "only shunt shows" in done.stderr and "has run" not in done.stdout, done.stderr
+
+
 def test_a_signal_for_the_programs(spank, root):
     """It ends none of the daemons."""
     mark = root.parent / "signalled"

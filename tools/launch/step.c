@@ -7,6 +7,7 @@
 #include <getopt.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -17,6 +18,7 @@
 #include "leave.h"
 #include "orphans.h"
 #include "roots.h"
+#include "site.h"
 #include "stopping.h"
 #include "takeover.h"
 
@@ -63,6 +65,11 @@ static void step_find_outer(struct roots *outer)
         roots_served(outer);
 }
 
+static bool step_is_off(const struct step *step)
+{
+    return site_is_off() && !site_is_served(&step->roots);
+}
+
 static int step_settle(const struct roots *roots)
 {
     int code = 0;
@@ -80,7 +87,7 @@ int step_begin(const struct command *command, int argc, char **argv)
     static struct step step;
     int status = step_take_options(&step, command, argc, argv);
     if (status == COMMAND_END)
-        status = step_settle(&step.roots);
+        status = step_is_off(&step) ? STATUS_OK : step_settle(&step.roots); /* each node says what that means */
     roots_finish(&step.roots);
     return status;
 }
@@ -184,9 +191,19 @@ static bool step_await_end(void)
     return exports;
 }
 
+static int step_do_without(const struct step *step)
+{
+    if (site_do_without(&step->roots, "programs run without it") < 0)
+        return STATUS_FAILED;
+    printf(AGENT_WORD " %s " STEP_OFF "\n", step->node ? step->node : "");
+    return fflush(stdout) == 0 ? STATUS_OK : STATUS_FAILED;
+}
+
 static int step_keep_node(struct step *step)
 {
     step_handle(step_for_programs, SIG_IGN);
+    if (step_is_off(step))
+        return step_do_without(step);
     if (step->job && step_settle(&step->roots) != STATUS_OK)
         return STATUS_FAILED;
     if (step_start_agent(step) < 0) {

@@ -15,6 +15,7 @@
 #define STEP_KEEP "--keep-step"
 #define STEP_END "--end-step"
 #define STEP_EXPORT "export\n"
+#define STEP_OFF "off"
 
 extern const struct choice step_choices[], step_keep_choices[];
 int step_begin(const struct command *, int argc, char **argv);

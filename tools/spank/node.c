@@ -29,9 +29,10 @@ static void node_close(int *fd)
 int node_init(struct node *node)
 {
     int ends[2];
-    *node = (struct node){-1, -1, eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE)};
-    if (node->started < 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0) {
-        node_close(&node->started);
+    *node = (struct node){-1, -1, eventfd(0, EFD_CLOEXEC), eventfd(0, EFD_CLOEXEC)};
+    if (node->ready < 0 || node->off < 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0) {
+        node_close(&node->ready);
+        node_close(&node->off);
         return -1;
     }
     node->here = ends[0];
@@ -83,43 +84,47 @@ static int node_read_byte(const struct node *node, long end, char *byte)
     }
 }
 
-/* Until it says how it goes, in a line: 0, or -1. */
+/* Until it says how it goes, in a line: as node_start. */
 static int node_hear(const struct node *node)
 {
     char line[256], word[16];
     const long end = node_seconds() + START_PATIENCE;
-    int heard = 1;
-    for (size_t length = 0; heard > 0 && length + 1 < sizeof line; length++) {
-        heard = node_read_byte(node, end, line + length);
-        if (heard <= 0 || line[length] != '\n')
+    for (size_t length = 0; length + 1 < sizeof line; length++) {
+        if (node_read_byte(node, end, line + length) <= 0)
+            return -1;
+        if (line[length] != '\n')
             continue;
         line[length] = '\0';
-        return sscanf(line, AGENT_WORD " %*s %15s", word) == 1 && !strcmp(word, AGENT_SERVES) ? 0 : -1;
+        if (sscanf(line, AGENT_WORD " %*s %15s", word) != 1)
+            return -1;
+        return !strcmp(word, AGENT_SERVES) ? 0 : !strcmp(word, STEP_OFF) ? 1 : -1;
     }
     return -1;
 }
 
-int node_start(struct node *node, const struct tool *keep, uint32_t others)
+int node_start(struct node *node, const struct tool *keep)
 {
-    const uint64_t count = others;
-    const int error = node_fork_agent(node, keep) < 0 ? -1 : node_hear(node);
-    if (count > 0 && write(node->started, &count, sizeof count) < 0)
-        return -1;
-    return error;
+    const int heard = node_fork_agent(node, keep) < 0 ? -1 : node_hear(node);
+    if (heard > 0)
+        eventfd_write(node->off, 1);
+    eventfd_write(node->ready, 1);
+    return heard;
 }
 
-void node_await_start(struct node *node)
+static int node_is_set(int event, int milliseconds)
 {
-    struct pollfd input = {.fd = node->started, .events = POLLIN};
-    uint64_t one;
+    struct pollfd input = {.fd = event, .events = POLLIN};
+    return poll(&input, 1, milliseconds) > 0;
+}
+
+/* Nothing is read, so that all see it. */
+int node_await_start(struct node *node)
+{
     const long end = node_seconds() + START_PATIENCE;
     node_close(&node->there);
-    for (long left = START_PATIENCE; left > 0; left = end - node_seconds())
-        if (poll(&input, 1, (int)left * 1000) > 0) {
-            if (read(node->started, &one, sizeof one) < 0 && errno == EINTR)
-                continue;
-            return;
-        }
+    for (long left = START_PATIENCE; left > 0 && !node_is_set(node->ready, (int)left * 1000);)
+        left = end - node_seconds();
+    return node_is_set(node->off, 0);
 }
 
 /* What is read was written by the user's processes: it counts for nothing, and what they do about the socket's other end does
@@ -136,5 +141,6 @@ void node_stop(struct node *node, int exports)
     while (node_read_byte(node, end, &byte) > 0)
         continue;
     node_close(&node->here);
-    node_close(&node->started);
+    node_close(&node->ready);
+    node_close(&node->off);
 }

@@ -36,7 +36,7 @@ static struct {
     int began;        /* the session of srun's step */
     uint32_t running; /* tasks of this node */
     struct node node;
-} plugin = {.bin = SHUNT_BIN, .node = {-1, -1, -1}};
+} plugin = {.bin = SHUNT_BIN, .node = {-1, -1, -1, -1}};
 
 /* Options. */
 
@@ -149,6 +149,7 @@ static void plugin_name_node(spank_t spank, uint32_t step, char name[64])
     snprintf(name, 64, "%.36s.%u.%s", host, job, number);
 }
 
+/* As node_start. */
 static int plugin_start(char **environment, const char *node, uint32_t step)
 {
     struct tool tool;
@@ -156,7 +157,7 @@ static int plugin_start(char **environment, const char *node, uint32_t step)
     if (tool_init(&tool, plugin.bin, "shunt-launch", environment, NULL, 0) == 0 && tool_add(&tool, STEP_KEEP) == 0 &&
         tool_add_roots(&tool, plugin.roots) == 0 && tool_add(&tool, "--node") == 0 && tool_add(&tool, node) == 0 &&
         (step != SLURM_BATCH_SCRIPT || tool_add(&tool, "--job") == 0))
-        error = node_start(&plugin.node, &tool, plugin.running - 1);
+        error = node_start(&plugin.node, &tool);
     tool_finish(&tool);
     return error;
 }
@@ -192,7 +193,7 @@ int slurm_spank_task_init(spank_t spank, int count, char *words[])
 {
     uint32_t step;
     uid_t user;
-    int task;
+    int task, off;
     char **environment, node[64];
     if (!plugin_serves(spank, &step))
         return 0;
@@ -201,9 +202,8 @@ int slurm_spank_task_init(spank_t spank, int count, char *words[])
         spank_get_item(spank, S_JOB_ENV, &environment) != ESPANK_SUCCESS || plugin.node.here < 0)
         _exit(NO_SHUNT);
     plugin_name_node(spank, step, node);
-    if (task > 0)
-        node_await_start(&plugin.node);
-    if ((task == 0 && plugin_start(environment, node, step) < 0) || plugin_set_environment(spank, environment, node) != 0) {
+    off = task > 0 ? node_await_start(&plugin.node) : plugin_start(environment, node, step);
+    if (off < 0 || (off == 0 && plugin_set_environment(spank, environment, node) != 0)) {
         fprintf(stderr, "shunt: node %s: the program is not run, since --shunt could not be done (see the message above)\n",
                 node);
         _exit(NO_SHUNT);
