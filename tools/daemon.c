@@ -31,10 +31,15 @@
 
 #define STOP_PATIENCE 60 /* seconds */
 
+/* Slurm may have several nodes on one host. */
 static void daemon_host_node(char node[LAYOUT_NODE_MAX + 1])
 {
+    const char *slurm = getenv("SLURMD_NODENAME");
     char host[256] = "";
-    gethostname(host, sizeof host - 1);
+    if (slurm && *slurm)
+        snprintf(host, sizeof host, "%s", slurm);
+    else
+        gethostname(host, sizeof host - 1);
     host[strcspn(host, ".")] = '\0';
     snprintf(node, LAYOUT_NODE_MAX + 1, "%.*s", LAYOUT_NODE_MAX, *host ? host : "node");
     for (char *at = node; *at; at++)

@@ -21,7 +21,7 @@ struct daemon_options {
     bool orphans_told;              /* somebody has looked for orphans already */
 };
 
-/* The name that was given; without one $SHUNT_NODE, and then the host's. 0, or -1 after a complaint. */
+/* The name that was given; without one $SHUNT_NODE, $SLURMD_NODENAME, and then the host's. 0, or -1 after a complaint. */
 int daemon_node(struct daemon_options *, const char *given);
 /* What shuntd would refuse only when it starts: 0, or -1 after a complaint about the subcommand's use. */
 int daemon_take_placement(const struct command *, const char *text, const char **placement);

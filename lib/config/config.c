@@ -96,6 +96,7 @@ void config_read(struct config *config, char *const environment[])
     config->roots = config_value(environment, "SHUNT_ROOT", NULL);
     config->root_ids = config_value(environment, "SHUNT_ROOT_ID", "");
     config->node = config_value(environment, "SHUNT_NODE", NULL);
+    config->slurm_node = config_value(environment, "SLURMD_NODENAME", NULL);
     config_read_job(config, environment);
     config->served = config_value(environment, "SHUNT_SERVED", NULL) != NULL;
     config->fabric = config_value(environment, "SHUNT_FABRIC", "tcp");

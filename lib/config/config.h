@@ -6,7 +6,7 @@
  *
  *     SHUNT_ROOT       the roots, separated by `:`
  *     SHUNT_ROOT_ID    what those are, as the commands set it (names/origin.h)
- *     SHUNT_NODE       the name of this node (default: the host's name up to its first dot)
+ *     SHUNT_NODE       the name of this node (default: SLURMD_NODENAME, or the host's name up to its first dot)
  *     SHUNT_JOB        the job of a batch system that this is a part of, as the commands set it (lib/session/SESSION.md)
  *     SHUNT_PLACEMENT  auto or branch, for a daemon that is started
  *     SHUNT_LEAF_FULL  how many names a leaf takes, for a daemon that is started
@@ -32,6 +32,7 @@ struct config {
     const char *roots;          /* NULL or empty: none */
     const char *root_ids;       /* empty: not known */
     const char *node;           /* NULL: the host's name */
+    const char *slurm_node;     /* Slurm's name of the node, where it started this process or one before it; NULL */
     const char *job;            /* empty: none; a word, shorter than CONFIG_JOB_MAX */
     uint64_t catalogue_quiet;   /* ns without a change after which the daemon writes the catalogue */
     const char *catalogue_base; /* NULL: where the run directory is */

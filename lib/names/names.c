@@ -120,12 +120,30 @@ static char *names_next_text(char *last)
     return last + strlen(last) + 1;
 }
 
-static char *names_write_run_dir(const struct names_root *root, char *to, uint64_t user, const struct names_settings *settings)
+/* Where the next text goes; NULL: there is no room. */
+static char *names_write_run_dir(const struct names_root *root, char *to, uint64_t user, const char *base, const char *node)
 {
+    const size_t room = (size_t)(root->texts + sizeof root->texts - 1 - to);
     struct text t;
-    text_init(&t, to, PATH_MAX);
-    session_run_dir(&t, settings->run_base, (uid_t)user, root->device, root->id.ino, settings->node);
-    return text_ok(&t) ? to : NULL;
+    text_init(&t, to, room < PATH_MAX ? room : PATH_MAX);
+    session_run_dir(&t, base, (uid_t)user, root->device, root->id.ino, node);
+    return text_ok(&t) ? names_next_text(to) : NULL;
+}
+
+/* For each name of this node; a user namespace may call the user whose session it is otherwise. */
+static int names_write_run_dirs(struct names_root *root, char *to, uint64_t user, const struct names_settings *settings)
+{
+    const uint64_t users[] = {user, settings->origin != NULL ? settings->origin->user : user};
+    const size_t count = users[0] != users[1] ? 2 : 1;
+    root->run_dir = root->run_dirs = to;
+    for (size_t i = 0; settings->nodes[i / count] != NULL; i++) {
+        char *next = names_write_run_dir(root, to, users[i % count], settings->run_base, settings->nodes[i / count]);
+        if (next == NULL)
+            break;
+        to = next;
+    }
+    *to = '\0';
+    return *root->run_dirs != '\0' ? 0 : -ENAMETOOLONG;
 }
 
 static void names_root_begin(struct names_root *root, const struct names_settings *settings)
@@ -136,7 +154,7 @@ static void names_root_begin(struct names_root *root, const struct names_setting
     root->view = NULL;
     root->channel = root->inherited_channel = NULL;
     root->namespace = settings->origin != NULL ? settings->origin->namespace : 0;
-    root->user_dir = NULL;
+    root->boot = settings->origin != NULL ? settings->origin->boot : 0;
 }
 
 int names_root_init(struct names_root *root, const char *text, size_t length, const struct names_settings *settings)
@@ -157,10 +175,7 @@ int names_root_init(struct names_root *root, const char *text, size_t length, co
     if (code != 0)
         return code;
     rest = root->path == rest ? names_next_text(rest) : rest;
-    root->run_dir = names_write_run_dir(root, rest, user, settings);
-    if (root->run_dir != NULL && origin != NULL && origin->user != user)
-        root->user_dir = names_write_run_dir(root, names_next_text(rest), origin->user, settings);
-    return root->run_dir != NULL ? 0 : -ENAMETOOLONG;
+    return names_write_run_dirs(root, rest, user, settings);
 }
 
 uint32_t *names_process_page;
@@ -292,7 +307,8 @@ static struct names_failure names_explain_session(const struct names_root *root,
  */
 static int names_fail(struct names_root *root, int code)
 {
-    const bool is_elsewhere = code == -ENOENT && root->namespace != 0 && origin_is_other_namespace(root->namespace);
+    const struct origin given = {.namespace = root->namespace, .boot = root->boot};
+    const bool is_elsewhere = code == -ENOENT && root->namespace != 0 && origin_is_elsewhere(&given);
     struct names_failure failure = names_explain(is_elsewhere ? -EADDRNOTAVAIL : code);
     char user[16] = "";
     if (!is_elsewhere && (code == -ENOENT || code == -EACCES || code == -EPERM))
@@ -335,15 +351,24 @@ static int names_inherit(struct names_root *root, struct request_channel **chann
     return code;
 }
 
-static int names_open_both(struct names_root *root, struct request_channel **channel, struct view **view)
+/* By any name of this node: what the environment says may come from another host, by a launcher. */
+static int names_find_daemon(struct names_root *root, struct request_channel **channel)
 {
     int code = request_attach(channel, root->run_dir);
-    if (code != 0 && root->user_dir != NULL) { /* a user namespace calls this user otherwise */
-        const int other = request_attach(channel, root->user_dir);
+    for (const char *at = root->run_dirs; code != 0 && *at != '\0'; at += strlen(at) + 1) {
+        if (at == root->run_dir)
+            continue;
+        const int other = request_attach(channel, at);
         if (other == 0)
-            root->run_dir = root->user_dir;
+            root->run_dir = at;
         code = other == 0 || code == -ENOENT ? other : code;
     }
+    return code;
+}
+
+static int names_open_both(struct names_root *root, struct request_channel **channel, struct view **view)
+{
+    int code = names_find_daemon(root, channel);
     if (code != 0)
         return code;
     code = names_open_view(root, root->run_dir, *channel, view);

@@ -28,12 +28,13 @@ enum names_sight {
 };
 
 struct names_root {
-    const char *path;  /* canonical; another one once the root is seen there alone */
-    const char *given; /* as it was given, if that is absolute and differs; else empty */
-    const char *run_dir;
-    const char *user_dir; /* the same for the user whose session it is, if this process is called otherwise; else NULL */
+    const char *path;     /* canonical; another one once the root is seen there alone */
+    const char *given;    /* as it was given, if that is absolute and differs; else empty */
+    const char *run_dir;  /* the one where the daemon was found; before, the first of them */
+    const char *run_dirs; /* all, one text after the other, an empty one after the last */
     const char *within;   /* where it is within its file system; empty: that is not known */
     uint64_t namespace;   /* the mount namespace that it was given in; 0: not known */
+    uint64_t boot;        /* of which boot of which host, as of an origin */
     uint32_t sight;       /* enum names_sight */
     uint64_t device;
     struct dirid id;
@@ -52,8 +53,10 @@ uint64_t names_device(const struct statx *);
 struct origin;
 
 /* What the environment says: of all roots, and of one. */
+#define NAMES_NODES 3
 struct names_settings {
-    const char *run_base, *node;
+    const char *run_base;
+    const char *nodes[NAMES_NODES + 1]; /* what this node may be called, the likeliest first; NULL after the last */
     uint64_t deadline;
     const struct origin *origin; /* NULL: not known */
 };

@@ -70,7 +70,7 @@ void origin_write(struct text *t, int directory, char *room)
         text_add(t, room);
 }
 
-bool origin_is_other_namespace(uint64_t namespace)
+static bool origin_is_other_namespace(uint64_t namespace)
 {
     const uint64_t own = origin_namespace();
     return own == 0 || own != namespace;

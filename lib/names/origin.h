@@ -33,5 +33,3 @@ bool origin_read(struct origin *, const char *text, unsigned number);
 void origin_write(struct text *, int directory, char *room);
 /* Is this process in another mount namespace than that one, on the same host? True where that cannot be told. */
 bool origin_is_elsewhere(const struct origin *);
-/* Is it in another mount namespace than that, or can that not be told? */
-bool origin_is_other_namespace(uint64_t namespace);

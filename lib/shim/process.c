@@ -21,15 +21,24 @@
 _Static_assert(PATH_MAX == PAGE, "a path is on two pages at most");
 
 /* The host's name up to its first dot, as the tool takes it. */
-static const char *process_node_name(struct utsname *host)
+static const char *process_host_name(struct utsname *host)
 {
-    if (shim_state.process.config.node != NULL)
-        return shim_state.process.config.node;
     if (SYS1(SYS_uname, host) != 0)
         return "node";
     host->nodename[LAYOUT_NODE_MAX] = '\0';
     *strchrnul(host->nodename, '.') = '\0';
     return layout_node_is_valid(host->nodename, strlen(host->nodename)) ? host->nodename : "node";
+}
+
+/* What the environment calls this node, and the host's name: the first where a daemon is holds. */
+static void process_name_node(struct names_settings *settings, struct utsname *host)
+{
+    const struct config *config = &shim_state.process.config;
+    const char *const names[NAMES_NODES] = {config->node, config->slurm_node, process_host_name(host)};
+    size_t count = 0;
+    for (size_t i = 0; i < NAMES_NODES; i++)
+        if (names[i] != NULL && (count == 0 || strcmp(settings->nodes[count - 1], names[i]) != 0))
+            settings->nodes[count++] = names[i];
 }
 
 /* A child of fork learns its process id at once: a shell's first call may be one of a vfork child of its own. */
@@ -54,8 +63,9 @@ static void process_add_root(const char *text, size_t length, unsigned number)
     struct utsname host;
     struct origin origin;
     const bool is_known = origin_read(&origin, config->root_ids, number);
-    const struct names_settings settings = {config->run_base, process_node_name(&host), config->deadline,
-                                            is_known ? &origin : NULL};
+    struct names_settings settings = {
+        .run_base = config->run_base, .deadline = config->deadline, .origin = is_known ? &origin : NULL};
+    process_name_node(&settings, &host);
     if (length == 0 || shim_state.process.count == NAMES_ROOTS || names_root_init(root, text, length, &settings) != 0)
         return;
     root->served = config->served;

@@ -51,9 +51,10 @@ static long wrap_landlock_allow(int ruleset, int at, const char *path, uint64_t 
 static void wrap_landlock_allow_daemon(int ruleset, const struct names_root *root)
 {
     const uint64_t rights[] = {LANDLOCK_READ_FILE | LANDLOCK_WRITE_FILE, LANDLOCK_WRITE_FILE, LANDLOCK_READ_FILE};
-    for (size_t i = 0; i < sizeof rights / sizeof *rights; i++)
-        if (wrap_landlock_allow(ruleset, AT_FDCWD, root->run_dir, rights[i]) == 0)
-            return;
+    for (const char *at = root->run_dirs; *at != '\0'; at += strlen(at) + 1)
+        for (size_t i = 0; i < sizeof rights / sizeof *rights; i++)
+            if (wrap_landlock_allow(ruleset, AT_FDCWD, at, rights[i]) == 0)
+                break;
 }
 
 /* A directory that is named, with those beneath it: one is opened after the other, each from the one above it. */

@@ -45,7 +45,7 @@ for setting in $(echo "$exports" | tr , ' '); do
     case $setting in *=*) export "$setting" ;; esac
 done
 [ -z "$SCRUB" ] || [ -n "$hosts" ] || unset LD_PRELOAD
-[ -n "$hosts" ] || { export SLURM_PROCID=5; SHUNT_NODE=${JOB_NODE-} exec "$@"; }
+[ -n "$hosts" ] || { export SLURM_PROCID=5 ${JOB_SETTING-}; exec "$@"; }
 exec 3<&0
 for host in $hosts; do
     SHUNT_NODE=$host "$@" <&3 &
@@ -288,11 +288,16 @@ def test_a_rank_without_the_shim_does_not_run(launch, root):
     assert os.listdir(root) == []
 
 
-def test_a_rank_without_a_daemon_does_not_run(launch, root):
-    result = srun_job(launch, root, "sh", "-c", 'echo 1 >"$0/x"', root, JOB_NODE="elsewhere")
+def test_a_rank_without_a_daemon_does_not_run(launch, root, area):
+    result = srun_job(launch, root, "sh", "-c", 'echo 1 >"$0/x"', root, JOB_SETTING=f"SHUNT_RUN_DIR={area}")
     result.check(97)
-    assert f"{root}: rank 5 on {HERE} cannot use it, the daemon of node elsewhere does not answer" in result.err
+    assert f"{root}: rank 5 on {HERE} cannot use it, the daemon of node {HERE.split('.')[0]} does not answer" in result.err
     assert os.listdir(root) == []
+
+
+def test_a_rank_with_another_hosts_name_goes_to_its_own_hosts_daemon(launch, root):
+    srun_job(launch, root, "sh", "-c", 'echo 1 >"$0/x"', root, JOB_SETTING="SHUNT_NODE=elsewhere").check()
+    assert os.listdir(root) == ["x"]
 
 
 # Nodes and the daemons there
@@ -317,7 +322,7 @@ def test_a_daemon_by_hydras_means(launch, shunt, root):
 def test_a_daemon_by_srun(launch, shunt, root):
     launch.stand_in("srun", SRUN)
     launch(root, "--keep", "--placement", "branch", "srun", "-n", 1, "sh", "-c", 'echo 1 >"$0/x"', root, SLURM_JOB_ID=1,
-           SLURM_JOB_NODELIST="far", JOB_NODE="far").check()
+           SLURM_JOB_NODELIST="far", JOB_SETTING="SHUNT_NODE=far").check()
     keeper, job = launch.called("srun")
     assert "--overlap" in keeper and "--nodelist=far" in keeper and "--ntasks-per-node=1" in keeper
     assert "--export=ALL,LD_PRELOAD=" in job

@@ -35,7 +35,7 @@ static inline void served_start(struct names_root *root, const char *placement, 
     int status;
     place_directory("run");
     const char *path = place_path("r");
-    cr_assert_eq(names_root_init(root, path, strlen(path), &(struct names_settings){place_path("run"), "n1", SOON, NULL}), 0);
+    cr_assert_eq(names_root_init(root, path, strlen(path), &(struct names_settings){place_path("run"), {"n1"}, SOON, NULL}), 0);
     served_pid = fork();
     if (served_pid == 0)
         served_be(placement, leaf_full);

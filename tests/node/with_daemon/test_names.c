@@ -27,7 +27,7 @@ static struct dirid out;
 static int init_text(struct names_root *to, const char *text, size_t length, const char *run_base)
 {
     memset(to, 0, sizeof *to);
-    return names_root_init(to, text, length, &(struct names_settings){run_base, NODE, SOON, NULL});
+    return names_root_init(to, text, length, &(struct names_settings){run_base, {NODE}, SOON, NULL});
 }
 
 static int init_root(struct names_root *to, const char *text)
@@ -362,6 +362,20 @@ Test(root, each_root_says_its_own_reason)
 }
 
 /* With one. */
+
+/* What the environment calls the node may come from another host. */
+Test(names, a_daemon_by_another_name_of_its_node)
+{
+    struct names_root one;
+    const struct names_settings settings = {place_path("run"), {"elsewhere", "nor_this", NODE}, SOON, NULL};
+    memset(&one, 0, sizeof one);
+    cr_assert_eq(names_root_init(&one, place_path("r"), strlen(place_path("r")), &settings), 0);
+    cr_assert(strstr(one.run_dir, "-elsewhere") != NULL);
+    cr_assert_eq(names_attach(&one), 0);
+    cr_assert(strstr(one.run_dir, "-" NODE) != NULL && one.channel != NULL);
+    view_abandon(one.view);
+    request_abandon(one.channel);
+}
 
 Test(names, attaches_once)
 {
