@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/sys.h"
 #include "base/text.h"
 #include "command.h"
@@ -117,6 +118,25 @@ int reach_node(const struct roots *roots, struct daemon_options *options, const 
         chosen = true;
     }
     return 0;
+}
+
+/* Is there one for each root, or is it for somebody else to say why not? */
+static bool reach_has_all(const struct roots *roots)
+{
+    struct reach reach;
+    for (size_t i = 0; i < roots->count; i++)
+        if (reach_look(&reach, roots->paths[i], "") == 0 && reach.count == 0)
+            return false;
+    return true;
+}
+
+int reach_node_within(const struct roots *roots, struct daemon_options *options, const char *given, uint64_t seconds)
+{
+    const uint64_t end = clock_monotonic() + seconds * CLOCK_SECOND;
+    const struct timespec pause = clock_split(100 * CLOCK_MILLISECOND);
+    while (seconds > 0 && !reach_has_all(roots) && clock_monotonic() < end)
+        clock_sleep(&pause);
+    return reach_node(roots, options, given);
 }
 
 /* There is no daemon for it here: is there a session, and whose? */

@@ -14,7 +14,7 @@
 #include "launch/hostlist.h"
 #include "launch/line.h"
 #include "launch/nodes.h"
-#include "launch/signal_wait.h"
+#include "signal_wait.h"
 #include "launch/arguments.h"
 #include "place.h"
 #include "rank.h"

@@ -19,7 +19,7 @@
 #include "daemon.h"
 #include "launch.h"
 #include "launch/nodes.h"
-#include "launch/signal_wait.h"
+#include "signal_wait.h"
 #include "progress.h"
 
 #define LOOK_AGAIN 50 /* ms */

@@ -3,7 +3,9 @@
 #include <getopt.h>
 
 #include "daemon.h"
+#include "kept.h"
 #include "site.h"
+#include "step.h"
 #include "stopping.h"
 #include "command.h"
 #include "commands.h"
@@ -25,9 +27,13 @@ static int command_start_start(const struct roots *roots, struct daemon_options 
         return site_do_without(roots, "no daemon is started") < 0 ? STATUS_FAILED : STATUS_OK;
     if (daemon_node(options, node) < 0)
         return STATUS_USAGE;
+    const bool stays = step_is_mine();
     stopping_catch();
-    if (daemon_start(roots, options) == 0)
-        return STATUS_OK; /* a signal comes too late: one that ended this process now would say that nothing is served */
+    if (stays)
+        kept_adopt();
+    if (daemon_start(roots, options) == 0) /* a signal comes too late: one that ended this process now would say that nothing is
+                                              served */
+        return stays ? step_stay(roots, options->node) : STATUS_OK;
     int signal = stopping_release();
     return signal != 0 ? 128 + signal : STATUS_FAILED;
 }

@@ -10,7 +10,7 @@
 
 #include "launch/agent.h"
 #include "launch/nodes.h"
-#include "launch/signal_wait.h"
+#include "signal_wait.h"
 #include "launch/arguments.h"
 
 enum agents_means { AGENTS_SSH = 0, AGENTS_SRUN, AGENTS_OPENMPI, AGENTS_HYDRA };

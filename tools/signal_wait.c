@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
-#include "launch/signal_wait.h"
+#include "signal_wait.h"
 
 #include <errno.h>
 #include <string.h>
