@@ -514,13 +514,27 @@ def test_a_dry_run_prints_and_runs_nothing(launch, root, area):
     assert not (area / "ran").exists() and os.listdir(root) == []
 
 
-def test_a_launcher_after_another_command_is_refused(launch, root, area):
-    """It would run on this host alone, and its ranks on all nodes without shunt."""
+def test_a_launcher_after_a_command_that_runs_it(launch, root, area):
     (area / "nodes").write_text("p1\np2\n")
-    result = launch(root, "env", "A=1", "mpirun.openmpi", "-n", 2, "true", PBS_NODEFILE=area / "nodes")
-    assert result.status == 1 and "'env' stands before the launcher 'mpirun.openmpi'" in result.err, result
+    for before in ("env A=1", "time -p", "numactl --interleave all", "nice env A=1"):
+        lines = plan(launch, root, *before.split(), "mpirun.openmpi", "-n", 2, "true", PBS_NODEFILE=area / "nodes")[1]
+        assert lines[0].startswith("mpirun.openmpi -n 2 --map-by ppr:1:node --stdin all --host p1,p2 ")
+        assert f"' {before} mpirun.openmpi -x 'LD_PRELOAD=" in lines[1] and "/shunt-launch --rank -- true" in lines[1], lines[1]
+    launch(root, "--fake-nodes", 1, "env", "A=1", "mpirun.openmpi", "-n", 2, "sh", "-c", 'echo $A >"$0/$OMPI_COMM_WORLD_RANK"',
+           root).check()
+    assert [(root / name).read_text() for name in "01"] == ["1\n", "1\n"]
     assert launch(root, "--dry-run", "env", "A=1", "true", PBS_NODEFILE=area / "nodes").status == 0
-    assert launch(root, "--dry-run", "env", "A=1", "mpirun.openmpi", "true").status == 0, "there is one node"
+
+
+def test_a_launcher_after_a_script_is_refused(launch, root, area):
+    """It may run it, or do something else with these words."""
+    (area / "nodes").write_text("p1\np2\n")
+    launch.stand_in("with_modules", 'exec "$@"')
+    for before in (["with_modules"], ["bash", "-e", "with_modules"]):
+        result = launch(root, *before, "mpirun.openmpi", "-n", 2, "true", PBS_NODEFILE=area / "nodes")
+        assert result.status == 1 and f"script '{before[0]}' stands before the launcher 'mpirun.openmpi'" in result.err, result
+    assert launch(root, "--dry-run", "with_modules", "mpirun.openmpi", "true").status == 0, "there is one node"
+    assert launch(root, "--dry-run", "with_modules", "true", PBS_NODEFILE=area / "nodes").status == 0
 
 
 def test_nodes_of_the_allocation(launch, root, area):

@@ -30,7 +30,7 @@ ProctrackType=proctrack/{tracks}
 TaskPlugin=task/none
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core
-SchedulerParameters=sched_interval=2,batch_sched_delay=1
+SchedulerParameters=sched_interval=2,batch_sched_delay=1,bf_interval=1
 ReturnToService=2
 SlurmdTimeout=5
 KillWait=2

@@ -3,11 +3,42 @@
 """Steps of a job: several one after the other, of all kinds, in one session."""
 
 import os
+import shutil
+import subprocess
 
 import pytest
 
 WORKS = """#!/bin/bash
 for i in $(seq 20); do : >$1/out/$2.${SLURM_PROCID:-x}.$(hostname).$i || exit 1; done
+"""
+SPAWNS = r"""
+#include <mpi.h>
+#include <stdio.h>
+
+int main(int argc, char **argv)
+{
+    MPI_Comm parent, all;
+    char path[4096], host[256];
+    int rank, length;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_get_parent(&parent);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Get_processor_name(host, &length);
+    for (int i = 0; i < 20; i++) {
+        snprintf(path, sizeof path, "%s/out/%s.%d.%s.%d", argv[1], parent == MPI_COMM_NULL ? "parent" : "child", rank, host, i);
+        FILE *file = fopen(path, "w");
+        if (!file)
+            return 3;
+        fclose(file);
+    }
+    if (parent == MPI_COMM_NULL)
+        MPI_Comm_spawn(argv[0], argv + 1, 2, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &all, MPI_ERRCODES_IGNORE);
+    else
+        all = parent;
+    MPI_Barrier(all);
+    MPI_Finalize();
+    return 0;
+}
 """
 COUNTS = "count=$(/bin/ls {root}/out | wc -l); echo counted $count"
 
@@ -56,6 +87,54 @@ def test_an_option_of_a_step(cluster, root, launch, works, option):
     text = cluster.ended(cluster.submit(f"{launch} --root {root} srun {option} -n4 {works} {root} one", "-N2", "-w", "node1,node2",
                                         "--ntasks-per-node=2"))
     assert made(root) == both("one", ranks=2), text
+
+
+def test_a_job_that_exports_nothing(cluster, root, launch, works):
+    """sbatch --export=NONE says to every srun that it takes no variables along: to that of the line, and those of a script."""
+    steps = script(cluster, "none.sh", f"srun -n2 {works} {root} two")
+    job = f"{launch} --root {root} srun -n2 {works} {root} one && {launch} --root {root} {steps}"
+    text = cluster.ended(cluster.submit(f"export PATH={os.environ['PATH']} SLURM_CONF={cluster.place}/slurm.conf; {job}", "-N2", "-w",
+                                        "node1,node2", "--export=NONE"))
+    assert made(root) == both("one", "two"), text
+    assert text.count("40 operations") == 2, text
+
+
+def test_several_programs_in_one_step(cluster, root, launch, works):
+    line = f"srun -N1 -n1 {works} {root} one : -N1 -n1 {works} {root} two"
+    text = cluster.ended(cluster.submit(f"{launch} --root {root} {line}", "-N2", "-w", "node1,node2"))
+    assert sorted(made(root).values()) == [20, 20] and "40 operations" in text, text
+
+
+def test_a_heterogeneous_job(cluster, root, launch, works):
+    """Each of its groups has nodes, and a number as a job."""
+    line = f"srun --het-group=0,1 {works} {root} one"
+    other = f"srun --het-group=1 {works} {root} two : --het-group=0 {works} {root} three"
+    text = cluster.ended(cluster.submit(f"{launch} --root {root} {line} && {launch} --root {root} {other}", "-N1", "-n2", "-w", "node1",
+                                        ":", "-N2", "-n2", "-w", "node2,node3"))
+    assert made(root) == {("one", "node1"): 40, ("one", "node2"): 20, ("one", "node3"): 20,
+                          ("two", "node2"): 20, ("two", "node3"): 20, ("three", "node1"): 40}, text
+
+
+@pytest.fixture
+def spawns(cluster):
+    if shutil.which("mpicc") is None:
+        pytest.skip("needs mpicc")
+    (cluster.place / "spawns.c").write_text(SPAWNS)
+    subprocess.run(["mpicc", "-o", cluster.place / "spawns", cluster.place / "spawns.c"], check=True)
+    return cluster.place / "spawns"
+
+
+def test_mpirun_of_programs_that_spawn_others(cluster, root, launch, spawns):
+    line = f"env OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun -n 2 --map-by ppr:1:node {spawns} {root}"
+    text = cluster.ended(cluster.submit(f"{launch} --root {root} {line}", "-N2", "--ntasks-per-node=3", "-w", "node1,node2"))
+    found = made(root)
+    assert {step for step, _ in found} == {"parent", "child"} and sum(found.values()) == 80 and "80 operations" in text, text
+
+
+def test_a_script_with_mpirun(cluster, root, launch, works):
+    steps = script(cluster, "mpi.sh", f"mpirun --allow-run-as-root -n 2 --map-by ppr:1:node {works} {root} one")
+    text = cluster.ended(cluster.submit(f"{launch} --root {root} {steps}", "-N2", "-w", "node1,node2"))
+    assert made(root) == both("one") and "40 operations" in text, text
 
 
 def test_a_daemon_in_a_step(cluster, root, shunt, works):

@@ -144,16 +144,17 @@ static int launch_parse(const char *text)
 
 static char *quoted;
 
+static const struct line_variable passed[] = {{"LD_PRELOAD", "SHIM"}, {"SHUNT_ROOT", "/r"}, {"SHUNT_DEADLINE", "9"}};
+
 static const char *launch_composed(const char *text)
 {
-    static const struct line_variable variables[] = {{"LD_PRELOAD", "SHIM"}, {"SHUNT_ROOT", "/r"}, {"SHUNT_DEADLINE", "9"}};
     struct arguments wrapper, to;
     cr_assert_eq(launch_parse(text), 0, "%s", text);
     arguments_init(&wrapper);
     arguments_init(&to);
     arguments_add(&wrapper, "W");
     arguments_add(&wrapper, "--");
-    line_compose(&line, &wrapper, variables, 3, &to);
+    line_compose(&line, &wrapper, passed, 3, &to);
     cr_assert_not(to.full);
     free(quoted);
     quoted = arguments_quoted(&to);
@@ -178,6 +179,21 @@ Test(line, knows_launchers_by_name)
     cr_assert_eq(kind_of("flux run app"), LINE_FLUX);
     cr_assert_eq(kind_of("flux"), LINE_PLAIN);
     cr_assert_eq(kind_of("python3 srun"), LINE_PLAIN);
+}
+
+static size_t launcher_at(const char *text)
+{
+    return line_launcher_at(split_words(text));
+}
+
+Test(line, finds_the_launcher_after_what_runs_it)
+{
+    cr_assert_eq(launcher_at("env A=1 B=2 srun app"), 3);
+    cr_assert_eq(launcher_at("/usr/bin/time -p nice mpirun -n 2 app"), 3);
+    cr_assert_eq(launcher_at("numactl --cpunodebind 0 flux run app"), 3);
+    cr_assert_eq(launcher_at("srun env mpirun"), 0);
+    cr_assert_eq(launcher_at("grep srun file"), 0);
+    cr_assert_eq(launcher_at("env A=1 app"), 0);
 }
 
 Test(line, knows_mpirun_by_its_version)
@@ -231,6 +247,20 @@ Test(line, of_srun)
                      "srun --export=LD_PRELOAD=SHIM,SHUNT_ROOT,SHUNT_DEADLINE W -- app");
     cr_assert_str_eq(launch_composed("srun -n1 app1 : -n2 --export=C app2"),
                      "srun --export=ALL" EXPORT "-n1 W -- app1 : --export=C" EXPORT "-n2 W -- app2");
+}
+
+Test(line, exports_what_slurm_was_told_to)
+{
+    char list[LINE_EXPORT_MAX];
+    cr_assert(line_export("NONE", passed, 3, list));
+    cr_assert_str_eq(list, "LD_PRELOAD=SHIM,SHUNT_ROOT,SHUNT_DEADLINE");
+    cr_assert(line_export("A,LD_PRELOAD=x,B", passed, 3, list));
+    cr_assert_str_eq(list, "A,B,LD_PRELOAD=SHIM,SHUNT_ROOT,SHUNT_DEADLINE");
+    memset(list, 'a', sizeof list);
+    list[sizeof list - 1] = '\0';
+    char *to = malloc(LINE_EXPORT_MAX);
+    cr_assert_not(line_export(list, passed, 3, to));
+    free(to);
 }
 
 Test(line, of_flux)
@@ -329,6 +359,38 @@ static const char *agents_words(enum agents_means means, const char *text, size_
     arguments_finish(&keep);
     arguments_finish(&to);
     return quoted;
+}
+
+Test(agents, of_a_group_of_a_heterogeneous_job)
+{
+    static struct nodes nodes;
+    static struct agents agents;
+    struct arguments keep;
+    arguments_init(&keep);
+    arguments_add(&keep, "keep");
+    setenv("SLURM_HET_SIZE", "3", 1);
+    setenv("SLURM_JOB_NODELIST", "h1", 1);
+    setenv("SLURM_JOB_NODELIST_HET_GROUP_0", "h1", 1);
+    setenv("SLURM_JOB_NODELIST_HET_GROUP_1", "h[2-3]", 1);
+    setenv("SLURM_JOB_NODELIST_HET_GROUP_2", "h3,h4", 1);
+    setenv("SLURMD_NODENAME", "h1", 1);
+    nodes_init(&nodes);
+    cr_assert_eq(launch_parse("srun app"), 0);
+    cr_assert_eq(nodes_find(&nodes, NULL, &line), 0);
+    cr_assert_eq(nodes.count, 4);
+    cr_assert_eq(agents_init(&agents, &nodes, &(struct agents_plan){AGENTS_SRUN, &line, &keep, false}), 0);
+    cr_assert_eq(agents.count, 3);
+    cr_assert_str_eq(agents.members[0].words.at[0], "keep");
+    for (size_t i = 1; i < 3; i++) {
+        char *words = arguments_quoted(&agents.members[i].words);
+        cr_assert(strstr(words, i == 1 ? "--het-group=1 --nodes=2 --ntasks=2 --nodelist=h2,h3 keep"
+                                       : "--het-group=2 --nodes=1 --ntasks=1 --nodelist=h4 keep") != NULL,
+                  "%s", words);
+        free(words);
+    }
+    agents_finish(&agents);
+    nodes_finish(&nodes);
+    arguments_finish(&keep);
 }
 
 Test(agents, by_the_launchers_own_means)

@@ -43,6 +43,8 @@ static void agents_plan_add_srun(const struct nodes *nodes, size_t first, size_t
                                           "--ntasks-per-node=1",
                                           NULL};
     agents_plan_add_words(to, options);
+    if (nodes->groups[first] > 0)
+        arguments_format(to, "--het-group=%d", nodes->groups[first] - 1);
     arguments_format(to, "--nodes=%zu", count);
     arguments_format(to, "--ntasks=%zu", count);
     agents_plan_join(nodes, first, count, to, "--nodelist=");
@@ -130,14 +132,24 @@ static bool agents_plan_is_complete(const struct agents *agents)
     return true;
 }
 
-int agents_init(struct agents *agents, const struct nodes *nodes, const struct agents_plan *plan)
+/* How many from this one on one command brings to their nodes: srun those of one group. */
+static size_t agents_plan_count(const struct agents_plan *plan, const struct nodes *nodes, size_t at)
 {
     bool together = plan->means == AGENTS_SRUN || plan->means == AGENTS_OPENMPI;
+    size_t end = at + 1;
+    while (together && !agents_plan_is_of_this_host(plan, nodes->names[at]) && end < nodes->count &&
+           (plan->means != AGENTS_SRUN || nodes->groups[end] == nodes->groups[at]))
+        end++;
+    return end - at;
+}
+
+int agents_init(struct agents *agents, const struct nodes *nodes, const struct agents_plan *plan)
+{
     *agents = (struct agents){.nodes = nodes};
     agents->members = calloc(nodes->count, sizeof *agents->members);
     agents->serves = calloc(nodes->count, sizeof *agents->serves);
     for (size_t at = 0, count; agents->members && at < nodes->count; at += count) {
-        count = together && !agents_plan_is_of_this_host(plan, nodes->names[at]) ? nodes->count - at : 1;
+        count = agents_plan_count(plan, nodes, at);
         agents_plan_add_member(agents, plan, at, count);
     }
     if (agents->members && agents->serves && agents_plan_is_complete(agents))

@@ -32,6 +32,25 @@ enum line_kind line_kind(char *const words[])
     return !strcmp(name, "flux") && words[1] && !strcmp(words[1], "run") ? LINE_FLUX : LINE_PLAIN;
 }
 
+static bool line_is_prefix(const char *word)
+{
+    static const char *const names[] = {"env",    "time", "nice",    "ionice",  "nohup",  "numactl", "taskset", "stdbuf",
+                                        "strace", "chrt", "setarch", "timeout", "setsid", "prlimit", "perf"};
+    const char *slash = strrchr(word, '/'), *name = slash ? slash + 1 : word;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!strcmp(name, names[i]))
+            return true;
+    return false;
+}
+
+size_t line_launcher_at(char *const words[])
+{
+    for (size_t i = 1; words[0] && line_is_prefix(words[0]) && words[i]; i++)
+        if (line_kind(words + i) != LINE_PLAIN)
+            return i;
+    return 0;
+}
+
 enum line_kind line_kind_of_version(const char *version)
 {
     static const char *const openmpi[] = {"Open MPI", "OpenRTE", "PRRTE", "prterun"};
@@ -228,26 +247,27 @@ static void line_format_list(const char *list, char *to)
     *at = '\0';
 }
 
-#define EXPORT_MAX 32768
+bool line_export(const char *list, const struct line_variable *variables, size_t count, char text[LINE_EXPORT_MAX])
+{
+    bool fits = strlen(list) + 1 < LINE_EXPORT_MAX / 2;
+    line_format_list(fits ? list : "", text);
+    for (size_t i = 0; i < count; i++) {
+        bool is_preload = !strcmp(variables[i].name, PRELOAD);
+        size_t length = strlen(text);
+        int more = snprintf(text + length, LINE_EXPORT_MAX - length, "%s%s%s,", variables[i].name, is_preload ? "=" : "",
+                            is_preload ? variables[i].value : "");
+        fits &= more > 0 && (size_t)more < LINE_EXPORT_MAX - length;
+    }
+    if (*text)
+        text[strlen(text) - 1] = '\0';
+    return fits;
+}
 
 static void line_add_export(const char *list, const struct line_variable *variables, size_t count, struct arguments *to)
 {
-    static char text[EXPORT_MAX];
-    size_t length;
-    if (strlen(list) + 1 >= sizeof text / 2) {
-        to->full = true;
-        return;
-    }
-    line_format_list(list, text);
-    for (size_t i = 0; i < count; i++) {
-        bool is_preload = !strcmp(variables[i].name, PRELOAD);
-        length = strlen(text);
-        int more = snprintf(text + length, sizeof text - length, "%s%s%s,", variables[i].name, is_preload ? "=" : "",
-                            is_preload ? variables[i].value : "");
-        to->full |= more < 0 || (size_t)more >= sizeof text - length;
-    }
-    length = strlen(text);
-    arguments_format(to, "--export=%.*s", (int)(length - (length > 0)), text);
+    static char text[LINE_EXPORT_MAX];
+    to->full |= !line_export(list, variables, count, text);
+    arguments_format(to, "--export=%s", text);
 }
 
 /* Is this option replaced by ours? */
@@ -259,7 +279,7 @@ static bool line_is_ours(const struct line *line, size_t at, const struct option
 
 static const char *line_export_of(const struct line *line, const struct line_part *part)
 {
-    const char *list = "ALL";
+    const char *list = line->exported ? line->exported : "ALL";
     for (size_t at = part->begin; at < part->program;) {
         if (line->words[at][0] != '-') {
             at++;
@@ -288,6 +308,8 @@ static void line_add_options(const struct line *line, const struct line_part *pa
 void line_compose(const struct line *line, const struct arguments *wrapper, const struct line_variable *variables, size_t count,
                   struct arguments *to)
 {
+    for (size_t i = 0; i < line->before_count; i++)
+        arguments_add(to, line->before[i]);
     for (size_t i = 0; i < line_launchers[line->kind].first; i++)
         arguments_add(to, line->words[i]);
     for (size_t p = 0; p < line->parts; p++) {

@@ -29,8 +29,11 @@ struct line_part {
 
 struct line {
     enum line_kind kind;
-    char *const *words; /* the caller's; ends with NULL */
+    char *const *words; /* the caller's, from the launcher on; ends with NULL */
     size_t count;
+    char *const *before; /* what runs the launcher, as env or time; the caller sets them */
+    size_t before_count;
+    const char *exported; /* the list of variables that srun takes where none is said; NULL: ALL; likewise */
     size_t parts;
     struct line_part part[LINE_PARTS_MAX]; /* programs separated by `:` */
     const char *hosts, *file;              /* the user's own: a list of hosts, a file of them; NULL */
@@ -40,6 +43,8 @@ struct line {
 
 /* By the words alone. */
 enum line_kind line_kind(char *const words[]);
+/* Where the launcher stands if the words before it begin with a command that runs the command that is its argument; else 0. */
+size_t line_launcher_at(char *const words[]);
 /* Of mpirun or mpiexec by what its --version says; LINE_UNTOLD: neither Open MPI nor one of MPICH's kin. */
 enum line_kind line_kind_of_version(const char *version);
 
@@ -58,6 +63,10 @@ struct line_variable {
  * environment's. */
 void line_compose(const struct line *, const struct arguments *wrapper, const struct line_variable *, size_t count,
                   struct arguments *to);
+
+/* The list that `srun --export` is to have instead of `list`: with all variables. False: it is too long. */
+#define LINE_EXPORT_MAX 32768
+bool line_export(const char *list, const struct line_variable *, size_t count, char to[LINE_EXPORT_MAX]);
 
 /* Adds those options of the first part that say how the launcher reaches other hosts. */
 void line_carry(const struct line *, struct arguments *to);

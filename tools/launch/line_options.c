@@ -209,6 +209,7 @@ static const struct line_option srun_options[] = {
     {"H", 0, 0},
     {"hold", 0, 0},
     {"het-group", 1, 0},
+    {"pack-group", 1, 0},
     {"hint", 1, 0},
     {"I", 0, 0},
     {"i", 1, 0},

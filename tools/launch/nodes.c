@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "capture.h"
+#include "config/config.h"
 #include "launch/hostlist.h"
 #include "command.h"
 
@@ -18,6 +19,7 @@
 void nodes_init(struct nodes *nodes)
 {
     nodes->count = 0;
+    nodes->group = 0;
     nodes->source = "";
 }
 
@@ -42,7 +44,8 @@ const char *nodes_here(void)
 
 bool nodes_is_here(const char *name)
 {
-    return !strcmp(name, "localhost") || nodes_is_same(name, nodes_here());
+    const char *slurm = getenv("SLURMD_NODENAME"); /* which may have several nodes on one host */
+    return !strcmp(name, "localhost") || nodes_is_same(name, slurm && *slurm ? slurm : nodes_here());
 }
 
 /* Files of nodes name one as often as it has processors, mostly one time after the other. */
@@ -64,7 +67,7 @@ static int nodes_add(void *context, const char *name)
     nodes->names[nodes->count] = strdup(name);
     if (!nodes->names[nodes->count])
         return -ENOMEM;
-    nodes->count++;
+    nodes->groups[nodes->count++] = nodes->group;
     return 0;
 }
 
@@ -126,14 +129,35 @@ static int nodes_ask_scontrol(struct nodes *nodes, const char *list)
     return answer;
 }
 
-static int nodes_from_slurm(struct nodes *nodes, const char *list)
+static int nodes_from_slurm_list(struct nodes *nodes, const char *list)
 {
+    const size_t before = nodes->count;
     nodes->source = "SLURM_JOB_NODELIST";
     int error = hostlist_expand(list, strlen(list), nodes_add, nodes);
     if (error != -EBADMSG)
         return error < 0 ? nodes_complain_list(nodes->source, list, error) : 0;
-    nodes_finish(nodes);
+    while (nodes->count > before)
+        free(nodes->names[--nodes->count]);
     return nodes_ask_scontrol(nodes, list);
+}
+
+/* A heterogeneous job has a list for each of its groups; the one without a number is the first of them, or all. */
+static int nodes_from_slurm(struct nodes *nodes, const char *list)
+{
+    uint64_t groups = 0;
+    char name[64];
+    int error = 0;
+    config_number_parse(config_value(environ, "SLURM_HET_SIZE", "0"), NODES_MAX, &groups);
+    for (int i = 0; i < (int)groups && error == 0; i++) {
+        snprintf(name, sizeof name, "SLURM_JOB_NODELIST_HET_GROUP_%d", i);
+        const char *of_group = config_value(environ, name, NULL);
+        nodes->group = i + 1;
+        error = of_group ? nodes_from_slurm_list(nodes, of_group) : 0;
+    }
+    if (nodes->count > 0 || error < 0)
+        return error;
+    nodes->group = 0;
+    return nodes_from_slurm_list(nodes, list);
 }
 
 static int nodes_from_pbs(struct nodes *nodes, const char *path)
@@ -192,10 +216,14 @@ static int nodes_from_flux(struct nodes *nodes, const char *uri)
 static const struct {
     const char *variable;
     int (*take)(struct nodes *, const char *value);
-} allocations[] = {{"SLURM_JOB_NODELIST", nodes_from_slurm},   {"PBS_NODEFILE", nodes_from_pbs},
-                   {"LSB_DJOB_HOSTFILE", nodes_from_lsf_file}, {"LSB_HOSTS", nodes_from_lsf},
-                   {"LSB_MCPU_HOSTS", nodes_from_lsf_pairs},   {"PE_HOSTFILE", nodes_from_grid_engine},
-                   {"COBALT_NODEFILE", nodes_from_cobalt},     {"FLUX_URI", nodes_from_flux}};
+} allocations[] = {{"FLUX_URI", nodes_from_flux}, /* which may run in a job of another one */
+                   {"SLURM_JOB_NODELIST", nodes_from_slurm},
+                   {"PBS_NODEFILE", nodes_from_pbs},
+                   {"LSB_DJOB_HOSTFILE", nodes_from_lsf_file},
+                   {"LSB_HOSTS", nodes_from_lsf},
+                   {"LSB_MCPU_HOSTS", nodes_from_lsf_pairs},
+                   {"PE_HOSTFILE", nodes_from_grid_engine},
+                   {"COBALT_NODEFILE", nodes_from_cobalt}};
 
 static int nodes_from_allocation(struct nodes *nodes)
 {
@@ -214,8 +242,11 @@ static void nodes_put_here_first(struct nodes *nodes)
     for (size_t i = 0; i < nodes->count; i++)
         if (nodes_is_here(nodes->names[i])) {
             char *name = nodes->names[i];
+            const int group = nodes->groups[i];
             memmove(nodes->names + here + 1, nodes->names + here, (i - here) * sizeof *nodes->names);
-            nodes->names[here++] = name;
+            memmove(nodes->groups + here + 1, nodes->groups + here, (i - here) * sizeof *nodes->groups);
+            nodes->names[here] = name;
+            nodes->groups[here++] = group;
         }
 }
 

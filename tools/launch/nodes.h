@@ -14,6 +14,8 @@
 struct nodes {
     size_t count;
     char *names[NODES_MAX]; /* each once, those of this host first */
+    int groups[NODES_MAX];  /* the number of its group in a heterogeneous job of Slurm, counted from 1; 0: of none */
+    int group;              /* of those that are added */
     const char *source;     /* what named them, for messages */
 };
 

@@ -17,19 +17,24 @@
 
 /* The line. */
 
-static bool plan_is_program(const char *word)
+static bool plan_find_program(const char *word, char at[PATH_MAX])
 {
     const char *path = getenv("PATH");
-    char at[PATH_MAX];
     if (strchr(word, '/'))
-        return access(word, X_OK) == 0;
+        return snprintf(at, PATH_MAX, "%s", word) < PATH_MAX && access(at, X_OK) == 0;
     for (size_t length; path && *path; path += length + (path[length] != '\0')) {
         length = strcspn(path, ":");
-        int size = snprintf(at, sizeof at, "%.*s/%s", (int)length, path, word);
-        if (size > 0 && (size_t)size < sizeof at && access(at, X_OK) == 0)
+        int size = snprintf(at, PATH_MAX, "%.*s/%s", (int)length, path, word);
+        if (size > 0 && size < PATH_MAX && access(at, X_OK) == 0)
             return true;
     }
     return false;
+}
+
+static bool plan_is_program(const char *word)
+{
+    char at[PATH_MAX];
+    return plan_find_program(word, at);
 }
 
 static enum line_kind plan_ask_version(char *launcher)
@@ -60,12 +65,16 @@ static int plan_complain_line(const struct line *line, int error)
 
 int plan_line(struct launch *launch, char **words)
 {
-    enum line_kind kind = line_kind(words);
-    if (kind == LINE_UNTOLD && (kind = plan_ask_version(words[0])) == LINE_UNTOLD)
+    const size_t before = line_launcher_at(words);
+    enum line_kind kind = line_kind(words + before);
+    if (kind == LINE_UNTOLD && (kind = plan_ask_version(words[before])) == LINE_UNTOLD)
         return -1;
-    int error = line_parse(&launch->line, kind, words, plan_is_program);
+    int error = line_parse(&launch->line, kind, words + before, plan_is_program);
     if (error < 0)
         return plan_complain_line(&launch->line, error);
+    launch->line.before = words;
+    launch->line.before_count = before;
+    launch->line.exported = getenv("SLURM_EXPORT_ENV");
     if (kind == LINE_SRUN && !launch->fakes && !launch->hosts && !getenv("SLURM_JOB_ID")) {
         error_report("srun: the nodes are not known before it starts (run shunt-launch in a job of sbatch or salloc)");
         return -1;
@@ -114,6 +123,10 @@ static void plan_compose_agent(struct launch *launch)
 {
     struct arguments *words = &launch->agent;
     arguments_add(words, "env");
+    if (plan_means(launch) != AGENTS_SRUN && getenv("SLURMD_NODENAME")) { /* other means take this node's along */
+        arguments_add(words, "-u");
+        arguments_add(words, "SLURMD_NODENAME");
+    }
     for (char **variable = environ; *variable; variable++)
         if (plan_is_setting(*variable))
             arguments_add(words, *variable);
@@ -165,9 +178,20 @@ static size_t plan_list_variables(const struct launch *launch, struct line_varia
     return count;
 }
 
+/* A script's own steps may take no variables along: sbatch --export=NONE says so to all of them. */
+static void plan_export_to_steps(struct launch *launch, const struct line_variable *variables, size_t count)
+{
+    static char list[LINE_EXPORT_MAX];
+    if (launch->line.kind != LINE_PLAIN || !launch->line.exported || !strcmp(launch->line.exported, "ALL"))
+        return;
+    launch->job.full |= !line_export(launch->line.exported, variables, count, list);
+    setenv("SLURM_EXPORT_ENV", list, 1);
+}
+
 static void plan_compose_job(struct launch *launch)
 {
     struct line_variable variables[VARIABLES_MAX];
+    const size_t count = plan_list_variables(launch, variables);
     struct arguments wrapper;
     arguments_init(&wrapper);
     arguments_add(&wrapper, launch->own);
@@ -177,42 +201,52 @@ static void plan_compose_job(struct launch *launch)
         arguments_format(&wrapper, "%llu", (unsigned long long)launch->fakes);
     }
     arguments_add(&wrapper, "--");
-    line_compose(&launch->line, &wrapper, variables, plan_list_variables(launch, variables), &launch->job);
+    line_compose(&launch->line, &wrapper, variables, count, &launch->job);
+    plan_export_to_steps(launch, variables, count);
     arguments_finish(&wrapper);
 }
 
-static int plan_set_root(const struct roots *roots)
+/* Each node has its own name; programs that ranks spawn are on the first one of pretended nodes. */
+static int plan_set_environment(const struct launch *launch)
 {
-    char *joined = roots_join(roots);
+    char node[32];
+    char *joined = roots_join(&launch->roots);
     int error = joined ? setenv("SHUNT_ROOT", joined, 1) : -1;
     free(joined);
-    unsetenv("SHUNT_NODE"); /* each node has its own */
+    snprintf(node, sizeof node, NODES_FAKE, (size_t)0);
+    if (error == 0 && launch->fakes)
+        return setenv("SHUNT_NODE", node, 1);
+    unsetenv("SHUNT_NODE");
     return error;
 }
 
-/* What runs the command that is its argument: if that is a launcher, its ranks are not seen. */
-static bool plan_is_prefix(const char *word)
+/* By its first bytes, or a shell that is to read one. */
+static bool plan_is_script(const char *word)
 {
-    static const char *const names[] = {"env",    "time",   "nice", "ionice", "nohup",   "numactl", "taskset",
-                                        "stdbuf", "strace", "chrt", "perf",   "setarch", "timeout"};
+    static const char *const shells[] = {"sh", "bash", "dash", "ksh", "zsh", "csh", "tcsh"};
     const char *slash = strrchr(word, '/'), *name = slash ? slash + 1 : word;
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (!strcmp(name, names[i]))
+    char path[PATH_MAX], begin[2] = "";
+    for (size_t i = 0; i < sizeof shells / sizeof *shells; i++)
+        if (!strcmp(name, shells[i]))
             return true;
-    return false;
+    FILE *file = plan_find_program(word, path) ? fopen(path, "re") : NULL;
+    bool is_script = file && fread(begin, 1, sizeof begin, file) == sizeof begin && !memcmp(begin, "#!", 2);
+    if (file)
+        fclose(file);
+    return is_script;
 }
 
-/* On one node it does as well. */
+/* A script may run its arguments, or do something else with them. On one node all that it starts is under shunt anyway. */
 static int plan_check_plain(const struct launch *launch)
 {
     const struct line *line = &launch->line;
-    if (line->kind != LINE_PLAIN || launch->nodes.count < 2 || !plan_is_prefix(line->words[0]))
+    if (line->kind != LINE_PLAIN || launch->nodes.count < 2 || launch->fakes || !plan_is_script(line->words[0]))
         return 0;
     for (size_t i = 1; i < line->count; i++)
         if (line_kind(line->words + i) != LINE_PLAIN) {
             error_report(
-                "launch line: '%s' stands before the launcher '%s', so ranks would not be under shunt (write '%s' before "
-                "shunt-launch)",
+                "launch line: the script '%s' stands before the launcher '%s', so its ranks cannot be checked (write '%s' "
+                "before shunt-launch, or shunt-launch before the launcher in it)",
                 line->words[0], line->words[i], line->words[0]);
             return -1;
         }
@@ -221,7 +255,7 @@ static int plan_check_plain(const struct launch *launch)
 
 int plan_make(struct launch *launch)
 {
-    if (plan_find_own(launch) < 0 || plan_set_root(&launch->roots) < 0 || plan_find_nodes(launch) < 0 ||
+    if (plan_find_own(launch) < 0 || plan_set_environment(launch) < 0 || plan_find_nodes(launch) < 0 ||
         plan_check_plain(launch) < 0)
         return -1;
     launch->preload = plan_compose_preload(&launch->line);
