@@ -36,14 +36,16 @@ SlurmdTimeout=5
 KillWait=2
 MinJobAge=600
 MailProg=/bin/true
-PartitionName=all Nodes=ALL Default=YES MaxTime=60 State=UP OverSubscribe=YES:8
+PartitionName=all Nodes={nodes} Default=YES MaxTime=60 State=UP OverSubscribe=YES:8
+PartitionName=twins Nodes={twins} MaxTime=60 State=UP
 """
-NODE = "NodeName={name} NodeHostname={name} NodeAddr=127.0.0.1 Port={port} CPUs=8 RealMemory=2000\n"
+NODE = "NodeName={name} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs=8 RealMemory=2000\n"
+TWINS = ("twin1", "twin2")  # nodes of one host, `twin`, that runs only where a test boots it
 
 # The first process of a member: makes its namespaces what they are to be, starts what it is for, and reaps.
 FIRST = r"""
 set -e
-place=$1 name=$2 cgroup=$3 mount=$4
+place=$1 name=$2 cgroup=$3 mount=$4 nodes=$5
 export SLURM_CONF=$place/slurm.conf
 hostname "$name"
 mount -t tmpfs -o mode=1777 tmpfs /dev/shm
@@ -60,8 +62,10 @@ else
     mount --bind "$cgroup" "$mount"
     [ ! -e "$cgroup/cgroup.controllers" ] || mkdir -p "$mount/system.slice"
     mount --bind "$place/$name.boot" /proc/sys/kernel/random/boot_id
-    mkdir -p "$place/$name.spool"
-    slurmd -D -N "$name" &
+    for node in $nodes; do
+        mkdir -p "$place/$node.spool"
+        slurmd -D -N "$node" &
+    done
 fi
 echo up >"$place/$name.up"
 set +e
@@ -106,28 +110,37 @@ class Cluster:
         key = self.place / "munge.key"
         key.write_bytes(os.urandom(128))
         key.chmod(0o400)
-        lines = "".join(NODE.format(name=name, port=17100 + i) for i, name in enumerate(self.nodes))
-        (self.place / "slurm.conf").write_text(CONF.format(place=self.place, tracks=tracks) + lines)
+        lines = "".join(NODE.format(name=name, host="twin" if name in TWINS else name, port=17100 + i)
+                        for i, name in enumerate([*self.nodes, *TWINS]))
+        conf = CONF.format(place=self.place, tracks=tracks, nodes=",".join(self.nodes), twins=",".join(TWINS))
+        (self.place / "slurm.conf").write_text(conf + lines)
         (self.place / "cgroup.conf").write_text(
             f"CgroupPlugin=cgroup/{version}\nCgroupMountpoint={self.mount.removesuffix('/freezer')}\nCgroupAutomount=no\n"
             "IgnoreSystemd=yes\nConstrainCores=no\nConstrainRAMSpace=no\n")
-        (self.place / "hosts").write_text("127.0.0.1 localhost ctl " + " ".join(self.nodes) + "\n")
+        (self.place / "hosts").write_text("127.0.0.1 localhost ctl twin " + " ".join(self.nodes) + "\n")
 
     def start(self):
         self.boot("ctl")
         wait_for(lambda: "UP" in self.run("scontrol", "ping").stdout, what="slurmctld")
         for name in self.nodes:
             self.boot(name)
-        wait_for(lambda: self.run("sinfo", "-h", "-N", "-o", "%T").stdout.split() == ["idle"] * len(self.nodes), what="all idle")
+        self.wait_until_idle("all", len(self.nodes))
 
-    def boot(self, name):
+    def wait_until_idle(self, partition, count):
+        wait_for(lambda: self.run("sinfo", "-h", "-N", "-p", partition, "-o", "%T").stdout.split() == ["idle"] * count, what="all idle")
+
+    def boot_twins(self):
+        self.boot("twin", TWINS)
+        self.wait_until_idle("twins", len(TWINS))
+
+    def boot(self, name, nodes=()):
         group = self.group / name
         group.mkdir(exist_ok=True)
         (self.place / f"{name}.boot").write_text(f"{uuid.uuid4()}\n")
         (self.place / f"{name}.up").unlink(missing_ok=True)
         net = ["unshare", "--net"] if name == "ctl" else ["nsenter", "--net=" + self.namespace("ctl", "net")]
         script = f'echo $$ >{group}/cgroup.procs && exec {" ".join(net)} unshare --uts --ipc --mount --pid --cgroup --fork ' \
-                 f'--kill-child --propagation slave bash -c "$0" first {self.place} {name} {group} {self.mount}'
+                 f'--kill-child --propagation slave bash -c "$0" first {self.place} {name} {group} {self.mount} "{" ".join(nodes or [name])}"'
         with open(self.place / f"{name}.out", "w", encoding="utf-8") as out:
             outer = subprocess.Popen(["bash", "-c", script, FIRST], stdin=subprocess.DEVNULL, stdout=out, stderr=out,
                                      start_new_session=True)

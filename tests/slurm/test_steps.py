@@ -168,3 +168,27 @@ def test_a_step_with_daemons_that_is_ended(cluster, root, shunt, works):
         scancel --signal=INT $SLURM_JOB_ID.0; wait
         {shunt} export {root}""", "-N1", "-w", "node1"))
     assert made(root) == {("one", "node1"): 20} and "taken over" not in text, text
+
+
+def test_programs_spawned_on_pretended_nodes(cluster, root, launch, spawns):
+    line = f"env OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun --oversubscribe -n 2 {spawns} {root}"
+    done = cluster.run(launch, "--root", root, "--fake-nodes", 2, *line.split())
+    assert done.returncode == 0 and "80 operations" in done.stderr, done.stderr
+    assert {step for step, _ in made(root)} == {"parent", "child"}
+
+
+@pytest.fixture
+def twins(cluster):
+    cluster.boot_twins()
+    yield
+    cluster.kill("twin")
+
+
+def test_several_nodes_of_one_host(cluster, root, launch, works, twins):
+    """Each has a daemon, to which its ranks go."""
+    steps = script(cluster, "twins.sh", f"srun -n2 {works} {root} two")
+    text = cluster.ended(cluster.submit(f"{launch} --root {root} --placement branch --keep srun -n2 {works} {root} one && "
+                                        f"ls {root}/.shunt/b/*/*/0 && {launch} --root {root} {steps}", "-N2", "-p", "twins"))
+    assert ".shunt/b/twin1.1/" in text and ".shunt/b/twin2.1/" in text, text
+    assert sum("one.0.twin" in line for line in text.splitlines()) == 20, text
+    assert made(root) == {("one", "twin"): 40, ("two", "twin"): 40}, text
