@@ -16,7 +16,7 @@
 #include "launch/agent.h"
 #include "launch/plan.h"
 #include "launch/proof.h"
-#include "launch/step.h"
+#include "launch/plugin_step.h"
 #include "leave.h"
 #include "launch.h"
 #include "orphans.h"
@@ -51,9 +51,9 @@ static const struct command commands[] = {
     {AGENT, "", "Keep the daemons of one node.", agent_choices, COMMAND_HIDDEN | COMMAND_ALONE, agent},
     {PROOF_COMMAND, "-- COMMAND...", "Prove that the shim is in place, then run a command.", proof_choices,
      COMMAND_COMMAND | COMMAND_HIDDEN | COMMAND_ALONE, proof_run},
-    {STEP_BEGIN, "", "Begin a step of Slurm.", step_choices, COMMAND_HIDDEN | COMMAND_ALONE, step_begin},
-    {STEP_KEEP, "", "Keep one node of a step.", step_keep_choices, COMMAND_HIDDEN | COMMAND_ALONE, step_keep},
-    {STEP_END, "", "End a step.", step_choices, COMMAND_HIDDEN | COMMAND_ALONE, step_end},
+    {STEP_BEGIN, "", "Begin a step of Slurm.", plugin_step_choices, COMMAND_HIDDEN | COMMAND_ALONE, plugin_step_begin},
+    {STEP_KEEP, "", "Keep one node of a step.", plugin_step_keep_choices, COMMAND_HIDDEN | COMMAND_ALONE, plugin_step_keep},
+    {STEP_END, "", "End a step.", plugin_step_choices, COMMAND_HIDDEN | COMMAND_ALONE, plugin_step_end},
     {0},
 };
 

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "launch/agent.h"
-#include "launch/step.h"
+#include "launch/plugin_step.h"
 
 #define START_PATIENCE 180 /* seconds; a root whose session is dead may have to be watched first */
 #define STOP_PATIENCE 90   /* more than an agent's own */

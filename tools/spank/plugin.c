@@ -24,7 +24,7 @@ SPANK_PLUGIN(shunt, 1)
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "launch/step.h"
+#include "launch/plugin_step.h"
 #include "spank/node.h"
 
 #define NO_SHUNT 97 /* as a rank of shunt-launch */

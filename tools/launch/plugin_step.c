@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
-#include "launch/step.h"
+#include "launch/plugin_step.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -27,8 +27,8 @@
         'r', "root", "DIR", "the shared directory; may be given again"                                                         \
     }
 
-const struct choice step_choices[] = {ROOT_CHOICE, {0}};
-const struct choice step_keep_choices[] = {
+const struct choice plugin_step_choices[] = {ROOT_CHOICE, {0}};
+const struct choice plugin_step_keep_choices[] = {
     ROOT_CHOICE,
     {'n', "node", "NAME", "what this node is called"},
     {'j', "job", NULL, "a batch script: its session begins and ends here"},
@@ -44,7 +44,7 @@ struct step {
 };
 
 /* A status, or COMMAND_END. */
-static int step_take_options(struct step *step, const struct command *command, int argc, char **argv)
+static int plugin_step_take_options(struct step *step, const struct command *command, int argc, char **argv)
 {
     int option;
     while ((option = command_option(command, argc, argv)) >= 0)
@@ -58,19 +58,19 @@ static int step_take_options(struct step *step, const struct command *command, i
 }
 
 /* Roots of a session that this process is in: of the batch script whose step this is. */
-static void step_find_outer(struct roots *outer)
+static void plugin_step_find_outer(struct roots *outer)
 {
     roots_init(outer);
     if (getenv("SHUNT_SERVED"))
         roots_served(outer);
 }
 
-static bool step_is_off(const struct step *step)
+static bool plugin_step_is_off(const struct step *step)
 {
     return site_is_off() && !site_is_served(&step->roots);
 }
 
-static int step_settle(const struct roots *roots)
+static int plugin_step_settle(const struct roots *roots)
 {
     int code = 0;
     stopping_catch();
@@ -82,21 +82,21 @@ static int step_settle(const struct roots *roots)
     return signal > 0 ? 128 + signal : code < 0 ? STATUS_FAILED : STATUS_OK;
 }
 
-int step_begin(const struct command *command, int argc, char **argv)
+int plugin_step_begin(const struct command *command, int argc, char **argv)
 {
     static struct step step;
-    int status = step_take_options(&step, command, argc, argv);
+    int status = plugin_step_take_options(&step, command, argc, argv);
     if (status == COMMAND_END)
-        status = step_is_off(&step) ? STATUS_OK : step_settle(&step.roots); /* each node says what that means */
+        status = plugin_step_is_off(&step) ? STATUS_OK : plugin_step_settle(&step.roots); /* each node says what that means */
     roots_finish(&step.roots);
     return status;
 }
 
-static int step_leave(const struct roots *roots)
+static int plugin_step_leave(const struct roots *roots)
 {
     struct roots outer;
     int status = STATUS_OK;
-    step_find_outer(&outer);
+    plugin_step_find_outer(&outer);
     for (size_t i = 0; i < roots->count; i++) {
         const int left = roots_has(&outer, roots->paths[i]) ? STATUS_OK : leave_root(roots->paths[i], LEAVE_NOW, NULL);
         status = left != STATUS_OK ? left : status;
@@ -105,12 +105,12 @@ static int step_leave(const struct roots *roots)
     return status;
 }
 
-int step_end(const struct command *command, int argc, char **argv)
+int plugin_step_end(const struct command *command, int argc, char **argv)
 {
     static struct step step;
-    int status = step_take_options(&step, command, argc, argv);
+    int status = plugin_step_take_options(&step, command, argc, argv);
     if (status == COMMAND_END)
-        status = step_leave(&step.roots);
+        status = plugin_step_leave(&step.roots);
     roots_finish(&step.roots);
     return status;
 }
@@ -119,17 +119,17 @@ int step_end(const struct command *command, int argc, char **argv)
 
 /* A signal for a step may go to all of its processes (by ProctrackType and version) though it is meant for the programs: the
  * first are ignored by all here, the second by this process alone, since the agent knows what to do. */
-static const int step_for_programs[] = {SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM, SIGPROF, SIGTSTP, SIGTTIN, SIGTTOU, 0};
-static const int step_ending[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, 0};
+static const int plugin_step_for_programs[] = {SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM, SIGPROF, SIGTSTP, SIGTTIN, SIGTTOU, 0};
+static const int plugin_step_ending[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, 0};
 
-static void step_handle(const int *signals, void (*handler)(int))
+static void plugin_step_handle(const int *signals, void (*handler)(int))
 {
     for (; *signals != 0; signals++)
         signal(*signals, handler);
 }
 
 /* The agent has each root of this step, and those of the session around it: else a step would not see their files. */
-static void step_compose_agent(const struct step *step, struct arguments *words)
+static void plugin_step_compose_agent(const struct step *step, struct arguments *words)
 {
     struct roots outer;
     arguments_init(words);
@@ -139,7 +139,7 @@ static void step_compose_agent(const struct step *step, struct arguments *words)
         arguments_add(words, "--root");
         arguments_add(words, step->roots.paths[i]);
     }
-    step_find_outer(&outer);
+    plugin_step_find_outer(&outer);
     for (size_t i = 0; i < outer.count; i++) {
         arguments_add(words, "--root");
         arguments_add(words, outer.paths[i]);
@@ -151,11 +151,11 @@ static void step_compose_agent(const struct step *step, struct arguments *words)
     }
 }
 
-static void step_become_agent(const struct step *step, int input)
+static void plugin_step_become_agent(const struct step *step, int input)
 {
     static const char *const settings[] = {"SHUNT_ROOT", "SHUNT_ROOT_ID", "SHUNT_SERVED", "SHUNT_NODE"};
     struct arguments words;
-    step_compose_agent(step, &words);
+    plugin_step_compose_agent(step, &words);
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
         unsetenv(settings[i]);
     dup2(input, STDIN_FILENO);
@@ -165,21 +165,21 @@ static void step_become_agent(const struct step *step, int input)
     _exit(STATUS_FAILED);
 }
 
-static int step_start_agent(struct step *step)
+static int plugin_step_start_agent(struct step *step)
 {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) < 0)
         return -1;
     step->agent = fork();
     if (step->agent == 0)
-        step_become_agent(step, ends[0]);
+        plugin_step_become_agent(step, ends[0]);
     close(ends[0]);
     step->agent_input = ends[1];
     return step->agent < 0 ? -1 : 0;
 }
 
 /* Is the export asked for? */
-static bool step_await_end(void)
+static bool plugin_step_await_end(void)
 {
     char bytes[64];
     bool exports = false;
@@ -191,7 +191,7 @@ static bool step_await_end(void)
     return exports;
 }
 
-static int step_do_without(const struct step *step)
+static int plugin_step_do_without(const struct step *step)
 {
     if (site_do_without(&step->roots, "programs run without it") < 0)
         return STATUS_FAILED;
@@ -199,32 +199,32 @@ static int step_do_without(const struct step *step)
     return fflush(stdout) == 0 ? STATUS_OK : STATUS_FAILED;
 }
 
-static int step_keep_node(struct step *step)
+static int plugin_step_keep_node(struct step *step)
 {
-    step_handle(step_for_programs, SIG_IGN);
-    if (step_is_off(step))
-        return step_do_without(step);
-    if (step->job && step_settle(&step->roots) != STATUS_OK)
+    plugin_step_handle(plugin_step_for_programs, SIG_IGN);
+    if (plugin_step_is_off(step))
+        return plugin_step_do_without(step);
+    if (step->job && plugin_step_settle(&step->roots) != STATUS_OK)
         return STATUS_FAILED;
-    if (step_start_agent(step) < 0) {
+    if (plugin_step_start_agent(step) < 0) {
         error_report("cannot start a process: %s (end other processes and run this again)", strerror(errno));
         return STATUS_FAILED;
     }
-    step_handle(step_ending, SIG_IGN);
-    const bool exports = step_await_end();
+    plugin_step_handle(plugin_step_ending, SIG_IGN);
+    const bool exports = plugin_step_await_end();
     close(step->agent_input);
     while (waitpid(step->agent, NULL, 0) < 0 && errno == EINTR)
         continue;
-    step_handle(step_ending, SIG_DFL); /* an export ends in order */
-    return exports && step->job ? step_leave(&step->roots) : STATUS_OK;
+    plugin_step_handle(plugin_step_ending, SIG_DFL); /* an export ends in order */
+    return exports && step->job ? plugin_step_leave(&step->roots) : STATUS_OK;
 }
 
-int step_keep(const struct command *command, int argc, char **argv)
+int plugin_step_keep(const struct command *command, int argc, char **argv)
 {
     static struct step step;
-    int status = step_take_options(&step, command, argc, argv);
+    int status = plugin_step_take_options(&step, command, argc, argv);
     if (status == COMMAND_END)
-        status = step_keep_node(&step);
+        status = plugin_step_keep_node(&step);
     roots_finish(&step.roots);
     return status;
 }
