@@ -36,6 +36,7 @@
 #include "shuntd.h"
 #include "start.h"
 #include "supervise.h"
+#include "user_watch.h"
 
 #define BATCH_MAX 1024          /* requests in one batch */
 #define TICK (CLOCK_SECOND / 2) /* while something waits for time to pass; without that the daemon sleeps */
@@ -132,7 +133,8 @@ static int main_serve_batch(struct shuntd *shuntd)
                                                     dir_times_step,      homes_step,
                                                     heartbeat_step,      failure_detector_step,
                                                     recorder_step,       evict_step,
-                                                    root_watch_step,     main_serve_woken};
+                                                    root_watch_step,     user_watch_step,
+                                                    main_serve_woken};
     int code = 0;
     shuntd->now = clock_monotonic();
     for (size_t i = 0; i < sizeof steps / sizeof *steps && code == 0; i++)
@@ -268,10 +270,11 @@ int main(int argc, char *argv[])
         ready = supervise(ready, &shuntd.former_run_dir, &shuntd.options);
     shuntd.supervisor = shuntd.options.foreground ? 0 : getppid();
     const bool again = shuntd.former_run_dir != NULL;
+    shuntd.options.again &= !again; /* nobody would be told but the log */
     crash_report_init();
     code = start(&shuntd);
     serves = code == 0;
-    start_ready(ready, serves);
+    start_ready(ready, code);
     if (serves) {
         log_line("serving %s as %s", shuntd.root.path, shuntd.me.branch);
         code = main_run(&shuntd);

@@ -41,6 +41,7 @@ struct prefetch_handlers;
 struct membership_handlers;
 struct recorder;
 
+#define SHUNTD_AGAIN 75        /* the status of one that is to be started again: --again */
 #define SHUNTD_NO_MORE SIGUSR1 /* to its supervisor: this daemon ends, and is the last one */
 
 struct shuntd_options {
@@ -59,6 +60,7 @@ struct shuntd_options {
     bool foreground;
     bool logs_to_syslog;
     char log_dir[PATH_MAX]; /* for a log that is kept; empty: none is */
+    bool again; /* what may pass is left to who started it, as SHUNTD_AGAIN */
 };
 
 struct shuntd_counts {

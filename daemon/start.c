@@ -48,6 +48,7 @@
 #include "rooms.h"
 #include "session/run_dirs.h"
 #include "union/placement.h"
+#include "user_watch.h"
 
 #define INDEX_SIZE (64ull << 30) /* the most it may grow to; about 200 bytes a name are used */
 #define INDEX_LEAST (16ull << 20)
@@ -71,19 +72,15 @@ __attribute__((format(printf, 2, 3))) static int start_fail(int code, const char
 }
 
 static const struct option long_options[] = {
-    {"root", required_argument, NULL, 'r'},
-    {"node", required_argument, NULL, 'n'},
-    {"placement", required_argument, NULL, 'p'},
-    {"leaf-full", required_argument, NULL, 'l'},
-    {"alone", no_argument, NULL, 'a'},
-    {"foreground", no_argument, NULL, 'f'},
-    {"help", no_argument, NULL, 'h'},
-    {"version", no_argument, NULL, 'V'},
-    {0},
+    {"root", required_argument, NULL, 'r'},      {"node", required_argument, NULL, 'n'},
+    {"placement", required_argument, NULL, 'p'}, {"leaf-full", required_argument, NULL, 'l'},
+    {"alone", no_argument, NULL, 'a'},           {"foreground", no_argument, NULL, 'f'},
+    {"again", no_argument, NULL, 'A'},           {"help", no_argument, NULL, 'h'},
+    {"version", no_argument, NULL, 'V'},         {0},
 };
 
 static const char help[] = "usage: shuntd --root DIR [--node NAME] [--placement auto|branch] [--leaf-full N] [--alone]\n"
-                           "              [--foreground]\n"
+                           "              [--again] [--foreground]\n"
                            "Serves the files under DIR on this node until SIGTERM. Usually started by `shunt start` or `shunt "
                            "run`.\n";
 
@@ -119,6 +116,9 @@ static int start_option(struct shuntd_options *options, int which, const char *v
         return 0;
     case 'f':
         options->foreground = true;
+        return 0;
+    case 'A':
+        options->again = true;
         return 0;
     case 'h':
         fputs(help, stdout);
@@ -238,7 +238,7 @@ static void start_catch_ending(void)
             sigaction(ending_signals[i], &action, NULL);
 }
 
-/* Told to end, it ends once the child has, whatever that said before. */
+/* Told to end, it ends once the child has, whatever that said before. Its status. */
 static int start_wait_for_child(int ready, const sigset_t *before)
 {
     char word = 0;
@@ -254,7 +254,7 @@ static int start_wait_for_child(int ready, const sigset_t *before)
     sigprocmask(SIG_SETMASK, &mask, NULL);
     while (waitpid(waits.child, NULL, 0) < 0 && errno == EINTR)
         continue;
-    return 1;
+    return got == 1 && word == START_WORD_AGAIN ? SHUNTD_AGAIN : 1;
 }
 
 /* A lock, or a pipe, that a script holds would last as long as the daemon. */
@@ -307,12 +307,12 @@ void start_detach(const char *run_dir)
         log_line("/: cannot be made the working directory");
 }
 
-void start_ready(int ready, bool serves)
+void start_ready(int ready, int code)
 {
-    char words[1 + SESSION_RUN_MAX] = "n";
+    char words[1 + SESSION_RUN_MAX] = {code == START_AGAIN ? START_WORD_AGAIN : 'n', '\0'};
     if (ready < 0)
         return;
-    if (serves) {
+    if (code == 0) {
         snprintf(words, sizeof words, "y%s", running->run_dir);
         start_detach(running->run_dir);
     }
@@ -434,6 +434,8 @@ static int start_prepare_root(struct shuntd *shuntd)
 {
     bool restamped;
     int code = session_prepare_root(shuntd->root.path, &restamped);
+    if (code == -ENOENT && shuntd->options.again) /* an export removes what it makes */
+        return START_AGAIN;
     if (code != 0)
         return start_refuse_root(shuntd, code);
     if (restamped)
@@ -464,6 +466,17 @@ static int start_refuse_session(const struct shuntd *shuntd, const struct sessio
     return start_fail(-EBUSY, "%s: %s (run 'shunt stop --root %s', or use it with 'shunt exec')", root, words, root);
 }
 
+/* A tool of the same user's has it, which ends: whoever starts this daemon waits for that, and starts it again. */
+static bool start_is_for_later(const struct shuntd *shuntd, const struct session *session)
+{
+    return shuntd->options.again && session_is_held(session) && session->uid == geteuid();
+}
+
+static int start_refuse(const struct shuntd *shuntd, const struct session *session)
+{
+    return start_is_for_later(shuntd, session) ? START_AGAIN : start_refuse_session(shuntd, session);
+}
+
 /* A daemon of the same user joins, under a name that nobody goes by. A tool that holds the root serves nobody. */
 static bool start_can_join(const struct shuntd *shuntd, const struct session *session)
 {
@@ -479,9 +492,9 @@ static int start_check_session(struct shuntd *shuntd)
     struct session session;
     int code = session_read(shuntd->root.path, &session);
     if (code == 0 && session_living(&session) != NULL)
-        code = start_can_join(shuntd, &session) ? 0 : start_refuse_session(shuntd, &session);
+        code = start_can_join(shuntd, &session) ? 0 : start_refuse(shuntd, &session);
     session_finish(&session);
-    return code == -EBUSY ? code : 0;
+    return code == -EBUSY || code == START_AGAIN ? code : 0;
 }
 
 static void start_ring_for_peers(void *context)
@@ -559,14 +572,26 @@ static int start_found_or_join(struct shuntd *shuntd)
     return code;
 }
 
+/* An export may have removed it before this daemon had the root. */
+static int start_has_branch(const struct shuntd *shuntd)
+{
+    if (access(shuntd->branch_path, F_OK) == 0)
+        return 0;
+    if (shuntd->options.again)
+        return START_AGAIN;
+    return start_fail(-ENOENT, "%s: was removed while shuntd started (run this again)", shuntd->branch_path);
+}
+
 static int start_claim_session(struct shuntd *shuntd)
 {
     int code = start_found_or_join(shuntd);
     if (code == 0)
-        return 0;
+        return start_has_branch(shuntd);
     shuntd->me.number = 0;
+    if (code == -ENOENT && shuntd->options.again)
+        return START_AGAIN;
     if (code == -EBUSY || code == -EACCES)
-        return start_refuse_session(shuntd, &shuntd->session);
+        return start_refuse(shuntd, &shuntd->session);
     if (code == -EINPROGRESS)
         return start_fail(
             code,
@@ -651,6 +676,8 @@ static int start_enter_session(struct shuntd *shuntd)
     if (code == 0)
         code = session_view_join(shuntd, HOME_ANSWERS);
     home = session_home(&shuntd->session);
+    if (code == -ETIMEDOUT && shuntd->options.again) /* its job may have ended meanwhile */
+        return START_AGAIN;
     if (code == -ETIMEDOUT && home != NULL)
         start_fail(code,
                    "%s: in use by a session whose daemon on host %s does not answer (if that job has ended, run 'shunt start "
@@ -674,6 +701,8 @@ static int start_describe_self(struct shuntd *shuntd)
 static int start_claim_branch(struct shuntd *shuntd)
 {
     int code = session_claim_branch(shuntd->root.path, shuntd->options.node, shuntd->me.branch);
+    if (code == -ENOENT && shuntd->options.again)
+        return START_AGAIN;
     if (code != 0)
         return start_fail(code, "%s: no directory for this host's files can be made: %s (check quota and space of %s/.shunt)",
                           shuntd->root.path, strerror(-code), shuntd->root.path);
@@ -947,6 +976,7 @@ void start_undo(struct shuntd *shuntd, bool failed)
         rmdir(shuntd->branch_path);                                    /* if nothing was redirected */
     if (shuntd->me.number != 0 && !shuntd->root_gone)
         session_leave(shuntd->root.path, shuntd->session.id, shuntd->me.number);
+    user_watch_finish();
     session_finish(&shuntd->session);
     free(shuntd->branch_of);
     union_root_finish(&shuntd->root);

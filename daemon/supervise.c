@@ -74,8 +74,8 @@ static pid_t supervise_start_daemon(int *to, int *from)
     return pid;
 }
 
-/* What it says: a word and, if it serves, its run directory. False: it does not serve. */
-static bool supervise_hear(int from, char run_dir[PATH_MAX])
+/* What it says: a word and, if it serves ('y'), its run directory. */
+static char supervise_hear(int from, char run_dir[PATH_MAX])
 {
     char word = 0;
     size_t length = 0;
@@ -89,7 +89,7 @@ static bool supervise_hear(int from, char run_dir[PATH_MAX])
             got = 1;
     run_dir[length] = '\0';
     close(from);
-    return word == 'y';
+    return word;
 }
 
 /* True: it ended as it was told to. One that could not start has said why. */
@@ -122,6 +122,14 @@ static bool supervise_may_go_on(unsigned *brief, uint64_t lived)
     return ending == 0;
 }
 
+/* The first daemon does not serve. */
+static void supervise_give_up(int ready, char word)
+{
+    if (word == START_WORD_AGAIN && write(ready, &word, 1) != 1)
+        log_line("shuntd: the process that started it has ended");
+    _exit(1);
+}
+
 /* In the supervisor, once the first daemon serves. */
 static void supervise_go_to_background(int ready, const char *run_dir)
 {
@@ -150,13 +158,17 @@ int supervise(int ready, const char **former, const struct shuntd_options *optio
         }
         if (pid < 0 && ending == 0)
             log_warning("cannot start a process: %s", strerror(errno));
-        bool serves = pid > 0 && supervise_hear(from, heard), first = run_dir[0] == '\0';
+        const char word = pid > 0 ? supervise_hear(from, heard) : 'n';
+        const bool serves = word == 'y', first = run_dir[0] == '\0';
         if (serves && first) {
             strcpy(run_dir, heard);
             supervise_go_to_background(ready, run_dir);
         }
-        if ((pid > 0 && supervise_wait_for_end(pid, serves)) || (first && !serves))
-            _exit(first && !serves);
+        const bool has_ended = pid > 0 && supervise_wait_for_end(pid, serves);
+        if (first && !serves)
+            supervise_give_up(ready, word);
+        if (has_ended)
+            _exit(0);
         if (!supervise_may_go_on(&brief, clock_monotonic() - began))
             break;
         log_line("shuntd is started again");

@@ -30,6 +30,8 @@
 #include "command.h"
 
 #define STOP_PATIENCE 60 /* seconds */
+#define DAEMON_AGAIN 75  /* the status of a shuntd that is to be started again (shuntd.8, --again) */
+#define AGAIN_PATIENCE (40 * CLOCK_SECOND)
 
 /* Slurm may have several nodes on one host. */
 static void daemon_host_node(char node[LAYOUT_NODE_MAX + 1])
@@ -109,12 +111,15 @@ static int daemon_spawn(const char *program, char *const *words)
         return -1;
     if (WIFSIGNALED(status) && !stopping())
         error_report("shuntd: killed by signal %d while it started (see its log in SHUNT_RUN_DIR)", WTERMSIG(status));
+    if (WIFEXITED(status) && WEXITSTATUS(status) == DAEMON_AGAIN)
+        return -EAGAIN;
     return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -1;
 }
 
-static int daemon_start_one(const char *program, const char *root, const struct daemon_options *options)
+/* With `again` -EAGAIN: what is in its way may pass. */
+static int daemon_start_one(const char *program, const char *root, const struct daemon_options *options, bool again)
 {
-    char *words[12];
+    char *words[13];
     size_t count = 0;
     words[count++] = (char *)program;
     words[count++] = "--root";
@@ -131,23 +136,44 @@ static int daemon_start_one(const char *program, const char *root, const struct 
     }
     if (options->alone)
         words[count++] = "--alone";
+    if (again)
+        words[count++] = "--again";
     words[count] = NULL;
     return daemon_spawn(program, words);
 }
 
-int daemon_start(const struct roots *roots, const struct daemon_options *options)
+/* A tool may hold the root by now, or the job of a session have ended that was going on a moment ago. */
+static int daemon_start_settled(const char *program, const char *root, const struct daemon_options *options)
+{
+    uint64_t began = clock_monotonic(), spent = 0;
+    int code;
+    while ((code = daemon_start_one(program, root, options, spent < AGAIN_PATIENCE)) == -EAGAIN) {
+        spent += clock_monotonic() - began;
+        if (takeover_settle(root, options->takeover) < 0)
+            return -1;
+        began = clock_monotonic();
+    }
+    return code;
+}
+
+int daemon_start_root(const char *root, const struct daemon_options *options)
 {
     char program[PATH_MAX];
-    size_t started = 0;
     if (places_daemon(program) < 0)
         return -1;
     scheduler_own(); /* into the environment of the daemon */
+    if (!options->settled && takeover_settle(root, options->takeover) < 0)
+        return -1;
+    if (!options->orphans_told)
+        orphans_report(root);
+    return daemon_start_settled(program, root, options);
+}
+
+int daemon_start(const struct roots *roots, const struct daemon_options *options)
+{
+    size_t started = 0;
     for (int code = 0; started < roots->count && code == 0 && !stopping();) {
-        if (!options->settled && takeover_settle(roots->paths[started], options->takeover) < 0)
-            break;
-        if (!options->orphans_told)
-            orphans_report(roots->paths[started]);
-        code = daemon_start_one(program, roots->paths[started], options);
+        code = daemon_start_root(roots->paths[started], options);
         started += code == 0;
     }
     if (started == roots->count && !stopping())

@@ -30,6 +30,8 @@ int daemon_take_leaf_full(const struct command *, const char *text, const char *
 /* Returns when all serve. 0; -1 after a complaint, or when a signal came that the caller catches (stopping.h), and then none
  * that was started here serves any more. */
 int daemon_start(const struct roots *, const struct daemon_options *);
+/* The same for one root. */
+int daemon_start_root(const char *root, const struct daemon_options *);
 /* Returns when those of this host have ended, or the one that goes by the name `node` if that is not NULL. 0,
  * also if there is none; 1: there is none, nor was there ever; -1 after a complaint. */
 int daemon_stop(const char *root, const char *node);

@@ -21,6 +21,8 @@
 #include "union/mirror.h"
 #include "walk.h"
 
+#define SESSION LAYOUT_OWN "/session"
+#define SESSION_OVER LAYOUT_OWN "/session.over"
 #define LINKED_MAX 64 /* few enough to be seen to soon when the export is stopped */
 
 struct export
@@ -478,6 +480,19 @@ static int export_remove_directory(int root, const char *path)
     return error == -ENOENT ? 0 : error;
 }
 
+/* That of a daemon that is about to start, which finds that the root is held, or gone, and starts again. */
+static void export_remove_claims(int root)
+{
+    char buffer[4096] __attribute__((aligned(8)));
+    struct disk_scan scan;
+    const struct disk_name *one;
+    if (disk_scan_init(&scan, root, LAYOUT_BRANCHES, buffer, sizeof buffer) < 0)
+        return;
+    while (disk_scan_next(&scan, &one) > 0)
+        sys_unlinkat(scan.fd, one->name, AT_REMOVEDIR);
+    disk_scan_finish(&scan);
+}
+
 static int export_remove_branches(const struct export *export, int root)
 {
     int error = 0;
@@ -487,6 +502,8 @@ static int export_remove_branches(const struct export *export, int root)
         export_unlink_all(root, path, layout_is_catalogue);
         error = export_remove_directory(root, path);
     }
+    if (error == 0)
+        export_remove_claims(root);
     return error < 0 ? error : export_remove_directory(root, LAYOUT_BRANCHES);
 }
 
@@ -496,20 +513,32 @@ static bool export_is_half_written(const char *name)
     return strncmp(name, STAMP_TEMPORARY, sizeof STAMP_TEMPORARY - 1) == 0;
 }
 
-/* The claim on the root goes last but for what is of no use without it. */
+/* Somebody began a session once the claim was gone. */
+static bool export_is_begun(int root)
+{
+    struct statx stat;
+    return sys_statx(root, SESSION, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &stat) == 0;
+}
+
+/* The claim on the root goes last, at once: whoever founds a session afterwards does so in a directory of its own. */
 static int export_remove_own(const struct export *export, int root)
 {
     int error = export_remove_branches(export, root);
     if (error < 0)
         return error;
-    export_unlink_all(root, LAYOUT_OWN "/session", NULL);
-    error = export_remove_directory(root, LAYOUT_OWN "/session");
-    if (error < 0)
-        return error;
     export_unlink_all(root, LAYOUT_OWN, export_is_half_written);
     sys_unlinkat(root, LAYOUT_OWN "/README", 0);
     sys_unlinkat(root, LAYOUT_OWN "/root", 0);
-    return export_remove_directory(root, LAYOUT_OWN);
+    export_unlink_all(root, SESSION_OVER, NULL);
+    export_remove_directory(root, SESSION_OVER);
+    error = sys_renameat2(root, SESSION, root, SESSION_OVER, 0);
+    if (error < 0 && error != -ENOENT)
+        return error;
+    export_unlink_all(root, SESSION_OVER, NULL);
+    error = export_remove_directory(root, SESSION_OVER);
+    if (error == 0)
+        error = export_remove_directory(root, LAYOUT_OWN);
+    return error < 0 && export_is_begun(root) ? 0 : error;
 }
 
 static void export_remove_shunt(struct export *export)
@@ -634,12 +663,23 @@ static int export_plain(struct export *export, const char *root)
     return STATUS_OK;
 }
 
+static int export_yield(const struct export *export)
+{
+    if (export->options->sum != NULL)
+        export->options->sum->yielded++;
+    error_report("%s: others of your jobs still use it, the last one exports it", export->root.path);
+    return STATUS_OK;
+}
+
 static int export_claimed(struct export *export)
 {
-    struct hold hold;
+    struct hold hold = {.yields = export->options->yields};
     if (export->options->dry_run)
         return hold_is_taken(export->root.path) ? STATUS_FAILED : export_held(export);
-    if (hold_take(&hold, export->root.path, "export") < 0)
+    const int taken = hold_take(&hold, export->root.path, "export");
+    if (taken > 0)
+        return export_yield(export);
+    if (taken < 0)
         return STATUS_FAILED;
     int error = hold_look_at_root(&export->root);
     int status = error < 0 ? STATUS_FAILED : export_held(export);

@@ -17,6 +17,7 @@
 /* What was exported, added up over several roots. */
 struct export_sum {
     size_t files, directories;
+    size_t yielded; /* roots that others of the same user go on with, or export */
 };
 
 struct export_options {
@@ -26,6 +27,7 @@ struct export_options {
     bool json;              /* the result as an object */
     bool progress;          /* show it even if standard error is no terminal */
     bool quiet;             /* say nothing of success */
+    bool yields;            /* leave a root to others of the same user that use it, or export it: that is no failure */
     struct export_sum *sum; /* gets what was exported added, or NULL */
 };
 

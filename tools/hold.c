@@ -167,23 +167,24 @@ int hold_take(struct hold *hold, const char *root, const char *what)
 {
     struct session session;
     hold->root = root;
-    if (takeover_settle(root, false) < 0)
+    if (takeover_settle_for_tool(root) < 0)
         return -1;
     int error = hold_found(hold, what, 0, &session);
     if (error == -ENOENT) {
         hold_make_session_directory(root);
         error = hold_found(hold, what, 0, &session);
     }
-    if (error == -EBUSY)
+    const bool yields = hold->yields && ((error == -EBUSY && session.uid == geteuid()) || error == -ENOENT);
+    if (error == -EBUSY && !yields)
         hold_complain_session(root, &session);
     else if (error == -EBADMSG)
         hold_complain_broken(root);
-    else if (error < 0)
+    else if (error < 0 && !yields)
         error_report_path(root, error);
     if (error < 0)
         hold->number = 0;
     session_finish(&session);
-    return error < 0 ? -1 : 0;
+    return yields ? 1 : error < 0 ? -1 : 0;
 }
 
 int hold_look_at_root(struct union_root *root)

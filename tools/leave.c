@@ -13,6 +13,7 @@
 #include "command.h"
 #include "export.h"
 #include "places.h"
+#include "session/session.h"
 #include "stopping.h"
 
 int leave_take(const struct command *command, const char *word, enum leave *leave)
@@ -65,9 +66,11 @@ static int leave_submit(const char *root)
 
 int leave_root(const char *root, enum leave leave, struct export_sum *sum)
 {
-    const struct export_options options = {.quiet = true, .sum = sum};
+    const struct export_options options = {.quiet = true, .yields = true, .sum = sum};
     if (leave == LEAVE_NOW)
         return export_root(root, &options);
+    if (leave != LEAVE_NEVER && session_is_served(root)) /* the last one says it, or submits it */
+        return STATUS_OK;
     if (leave == LEAVE_LATER)
         error_report("%s: its files stay in the branches (run 'shunt export %s' on one node, when other nodes are released)",
                      root, root);

@@ -75,14 +75,17 @@ static int takeover_look_at_all(struct takeover_watch *watch)
 
 static void takeover_tell_watch(struct takeover_watch *watch, uint64_t began)
 {
-    char words[512];
-    const bool is_ending = watch->words[watch->who - watch->session->members] == SCHEDULER_ENDING;
-    if (watch->told || is_ending || clock_monotonic() - began < TELLS)
+    char words[512], job[SESSION_JOB_MAX + 16];
+    if (watch->told || clock_monotonic() - began < TELLS)
         return;
     watch->told = true;
     session_describe(watch->session, watch->who, words, sizeof words);
-    error_report("%s: %s, which is taken over after %llu s without a heartbeat", watch->root, words,
-                 (unsigned long long)(watch->patience / CLOCK_SECOND));
+    scheduler_describe(watch->who->job, job, sizeof job);
+    if (watch->words[watch->who - watch->session->members] == SCHEDULER_ENDING)
+        error_report("%s: %s, whose %s is about to end, which is waited for", watch->root, words, job);
+    else
+        error_report("%s: %s, which is taken over after %llu s without a heartbeat", watch->root, words,
+                     (unsigned long long)(watch->patience / CLOCK_SECOND));
 }
 
 int takeover_watch(struct takeover_watch *watch)
@@ -169,48 +172,74 @@ static int takeover_refuse_suspended(const struct takeover_watch *watch)
     return -1;
 }
 
-/* Is there something to be taken over, or waited for? Another tool that takes it over is. */
-static bool takeover_concerns(const struct session *session)
+/* What is being settled. */
+struct takeover_case {
+    const char *root;
+    bool anyhow, for_tool;
+    bool told; /* what is waited for */
+    uint64_t began;
+};
+
+/* Is it held by a tool whose end is waited for? */
+static bool takeover_awaits(const struct takeover_case *takeover, const struct session *session)
 {
-    const struct session_member *living = session_living(session);
-    const bool by_tool = session_is_held(session) && strcmp(session->members[0].node, TAKEOVER_NODE) == 0;
-    return living != NULL && session->uid == geteuid() && (by_tool || session_lives(living) == -EREMOTE);
+    return session_is_held(session) && (!takeover->for_tool || strcmp(session->members[0].node, TAKEOVER_NODE) == 0);
 }
 
-/* As takeover_watch, but -EBUSY while another tool takes it over. */
-static int takeover_try(const char *root, const struct session *session, bool anyhow, bool *told)
+/* Is there something to be taken over, or waited for? */
+static bool takeover_concerns(const struct takeover_case *takeover, const struct session *session)
 {
+    const struct session_member *living = session_living(session);
+    return living != NULL && session->uid == geteuid() &&
+           (takeover_awaits(takeover, session) || session_lives(living) == -EREMOTE);
+}
+
+static void takeover_tell_tool(struct takeover_case *takeover, const struct session *session)
+{
+    char words[512];
+    if (takeover->told || clock_monotonic() - takeover->began < TELLS)
+        return;
+    takeover->told = true;
+    session_describe(session, NULL, words, sizeof words);
+    error_report("%s: %s, whose end is waited for", takeover->root, words);
+}
+
+/* As takeover_watch, but -EBUSY while a tool is waited for. */
+static int takeover_try(struct takeover_case *takeover, const struct session *session)
+{
+    const char *root = takeover->root;
     struct config config;
     config_read(&config, environ);
-    struct takeover_watch watch = {.root = root, .session = session, .anyhow = anyhow, .told = *told};
+    struct takeover_watch watch = {.root = root, .session = session, .anyhow = takeover->anyhow, .told = takeover->told};
     watch.patience = config.stale > session->lease ? config.stale : session->lease;
-    const bool is_held = session_is_held(session) && strcmp(session->members[0].node, TAKEOVER_NODE) == 0;
     int code = takeover_watch(&watch);
     if (code == TAKEOVER_FREE)
         code = takeover_take(&watch);
     else if (code == TAKEOVER_SUSPENDED)
         code = takeover_refuse_suspended(&watch);
-    else if (code == TAKEOVER_CHANGED || (code == TAKEOVER_LIVES && is_held))
+    else if (code == TAKEOVER_CHANGED || (code == TAKEOVER_LIVES && takeover_awaits(takeover, session)))
         code = -EBUSY;
     else if (code == TAKEOVER_LIVES)
         code = 0;
     else if (code != -EINTR)
         error_report("%s: its session cannot be watched: %s (check the file system)", root, strerror(-code));
-    *told = watch.told;
+    takeover->told = watch.told;
+    if (code == -EBUSY)
+        takeover_tell_tool(takeover, session);
     free(watch.pulses);
     free(watch.words);
     return code;
 }
 
-int takeover_settle(const char *root, bool anyhow)
+static int takeover_settle_all(struct takeover_case *takeover)
 {
     const struct timespec pause = clock_split(LOOKS);
-    bool told = false;
+    takeover->began = clock_monotonic();
     for (;;) {
         struct session session;
-        int code = session_read(root, &session);
-        if (code == 0 && takeover_concerns(&session))
-            code = takeover_try(root, &session, anyhow, &told);
+        int code = session_read(takeover->root, &session);
+        if (code == 0 && takeover_concerns(takeover, &session))
+            code = takeover_try(takeover, &session);
         else
             code = 0; /* who uses it sees what is wrong with it */
         session_finish(&session);
@@ -220,4 +249,16 @@ int takeover_settle(const char *root, bool anyhow)
             return -1;
         clock_sleep(&pause);
     }
+}
+
+int takeover_settle(const char *root, bool anyhow)
+{
+    struct takeover_case takeover = {.root = root, .anyhow = anyhow};
+    return takeover_settle_all(&takeover);
+}
+
+int takeover_settle_for_tool(const char *root)
+{
+    struct takeover_case takeover = {.root = root, .for_tool = true};
+    return takeover_settle_all(&takeover);
 }

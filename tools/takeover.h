@@ -35,6 +35,9 @@ struct takeover_watch {
  * to end. -EINTR: a signal came (stopping.h). One of the above, or -errno. */
 int takeover_watch(struct takeover_watch *);
 
-/* Looks at the session of a root before it is used: one that is dead is taken over and ended, with one line that says so; one
- * that lives, or may live, is left as it is. `anyhow` is --takeover. 0; -1 after a complaint, or when a signal came. */
+/* Looks at the session of a root before a daemon is started: one that is dead is taken over and ended, with one line that says
+ * so; one that lives, or may live, is left as it is; a tool that holds the root is waited for. A wait of more than 3 s has one
+ * line that says what for. `anyhow` is --takeover. 0; -1 after a complaint, or when a signal came. */
 int takeover_settle(const char *root, bool anyhow);
+/* The same before a tool holds the root, which waits for no other tool but one that takes it over. */
+int takeover_settle_for_tool(const char *root);

@@ -3,6 +3,7 @@
 
 #include "listen/predecessor.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -39,9 +40,8 @@ static struct channel *predecessor_map(const char *run_dir)
     return NULL;
 }
 
-/* Has that process a channel of this run directory? Its number may be another's by now, or the process have executed
- * another program. One whose maps may not be read counts as the old one. */
-static bool predecessor_has_channel(pid_t pid, const char *run_dir)
+/* Has that process a channel of this run directory? 1, 0, or -errno: its maps may not be read. */
+static int predecessor_look_at(pid_t pid, const char *run_dir)
 {
     char path[64], tail[PATH_MAX], *line = NULL;
     size_t size = 0;
@@ -50,12 +50,20 @@ static bool predecessor_has_channel(pid_t pid, const char *run_dir)
     snprintf(tail, sizeof tail, "%s/channel", strrchr(run_dir, '/'));
     FILE *maps = fopen(path, "re");
     if (maps == NULL)
-        return errno == EACCES || errno == EPERM;
+        return -errno;
     while (!has && getline(&line, &size, maps) > 0)
         has = strstr(line, tail) != NULL;
     free(line);
     fclose(maps);
     return has;
+}
+
+/* Its number may be another's by now, or the process have executed another program. One whose maps may not be read counts as
+ * the old one. */
+static bool predecessor_has_channel(pid_t pid, const char *run_dir)
+{
+    const int has = predecessor_look_at(pid, run_dir);
+    return has == 1 || has == -EACCES || has == -EPERM;
 }
 
 /* Process ids mean something only in their own namespace; what was in another one ended with it. */
@@ -112,6 +120,43 @@ bool predecessor_is_served(const char *run_dir)
     if (channel != NULL)
         munmap(channel, CHANNEL_SIZE);
     return is_served;
+}
+
+/* What asked the daemon for something, also if its maps may not be read. */
+static bool predecessor_is_asked(const char *run_dir)
+{
+    struct channel *channel = predecessor_map(run_dir);
+    bool is_asked = false;
+    for (unsigned i = 0; channel != NULL && i < CHANNEL_QPS && !is_asked; i++) {
+        const pid_t owner =
+            channel_qp_is_there(channel, i) ? (pid_t)__atomic_load_n(&channel->qp[i].owner, __ATOMIC_SEQ_CST) : 0;
+        is_asked = owner > 0 && predecessor_has_channel(owner, run_dir);
+    }
+    if (channel != NULL)
+        munmap(channel, CHANNEL_SIZE);
+    return is_asked;
+}
+
+/* Or read without asking. */
+static bool predecessor_is_read(const char *run_dir)
+{
+    struct dirent *entry;
+    struct stat stat;
+    bool is_read = false;
+    DIR *processes = opendir("/proc");
+    while (processes != NULL && !is_read && (entry = readdir(processes)) != NULL) {
+        const pid_t pid = atoi(entry->d_name);
+        is_read = pid > 0 && pid != getpid() && fstatat(dirfd(processes), entry->d_name, &stat, 0) == 0 &&
+                  stat.st_uid == geteuid() && predecessor_look_at(pid, run_dir) == 1;
+    }
+    if (processes != NULL)
+        closedir(processes);
+    return is_read;
+}
+
+bool predecessor_is_used(const char *run_dir)
+{
+    return predecessor_is_asked(run_dir) || predecessor_is_read(run_dir);
 }
 
 void predecessor_abandon(const char *run_dir)

@@ -16,6 +16,8 @@ pid_t predecessor_holder(const char *run_dir);
 pid_t predecessor_holder_of_any(const char *beginning);
 /* Does a daemon live whose run directory that is? */
 bool predecessor_is_served(const char *run_dir);
+/* Is there a process of this user's, besides this one, that has the channel of that run directory? */
+bool predecessor_is_used(const char *run_dir);
 /* Did the last one serve that root? True if it cannot be told. */
 bool predecessor_served_root(const char *run_dir, struct dirid root);
 /* No daemon will follow it: processes that wait for one are told so. */

@@ -23,6 +23,7 @@
 #include "request/grant.h"
 #include "request/lease_clock.h"
 #include "request/channel.h"
+#include "request/users.h"
 
 #define QPS_HELD 256 /* as many threads of one process can be under way at once */
 #define QPS_KEPT 8   /* of them for requests that end what others may be waiting for */
@@ -122,20 +123,26 @@ static pid_t request_supervisor_of(const struct channel *channel)
     return pid > 0 && request_is_running(pid) ? pid : 0;
 }
 
-/* Will another daemon be there soon? */
-static bool request_is_restarted(const struct channel *channel)
+/* The supervisor has ended, too, and had not given up: who uses the daemon starts another one. */
+static bool request_is_killed(const struct channel *channel, const char *run_dir)
 {
-    return channel_has_crashed(channel) && request_supervisor_of(channel) != 0;
+    return __atomic_load_n(&channel->supervisor, __ATOMIC_ACQUIRE) > 0 && users_are_there(run_dir);
 }
 
-static int request_check_channel(const struct channel *channel)
+/* Will another daemon be there soon? */
+static bool request_is_restarted(const struct channel *channel, const char *run_dir)
+{
+    return channel_has_crashed(channel) && (request_supervisor_of(channel) != 0 || request_is_killed(channel, run_dir));
+}
+
+static int request_check_channel(const struct channel *channel, const char *run_dir)
 {
     if (!channel_is_known(channel))
         return -EPROTO;
     const uint64_t namespace = request_pid_namespace();
     if (channel->pid_namespace != namespace)
         return !channel_is_alive(channel) ? -EHOSTDOWN : namespace != 0 ? -EXDEV : -ESRCH;
-    return channel_is_alive(channel) ? 0 : request_is_restarted(channel) ? -EINPROGRESS : -EHOSTDOWN;
+    return channel_is_alive(channel) ? 0 : request_is_restarted(channel, run_dir) ? -EINPROGRESS : -EHOSTDOWN;
 }
 
 int request_attach(struct request_channel **to, const char *run_dir)
@@ -150,7 +157,7 @@ int request_attach(struct request_channel **to, const char *run_dir)
         return code;
     struct channel *channel = mapping.channel;
     struct request_channel *mine = NULL;
-    code = request_check_channel(channel);
+    code = request_check_channel(channel, run_dir);
     if (code == 0) {
         mine = sys_mmap(NULL, sizeof *mine, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         code = sys_is_error(mine) ? (int)(long)mine : 0;
@@ -184,6 +191,16 @@ pid_t request_supervisor(const char *run_dir)
 pid_t request_daemon(const char *run_dir)
 {
     return request_process_of(run_dir, channel_daemon);
+}
+
+static pid_t request_former(const struct channel *channel)
+{
+    return channel_has_crashed(channel) ? __atomic_load_n(&channel->supervisor, __ATOMIC_ACQUIRE) : 0;
+}
+
+bool request_was_killed(const char *run_dir)
+{
+    return request_process_of(run_dir, request_former) != 0 && request_supervisor(run_dir) == 0;
 }
 
 int request_inherit(struct request_channel *mine)

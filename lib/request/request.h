@@ -34,6 +34,8 @@ uint64_t request_pid_namespace(void);
 pid_t request_supervisor(const char *run_dir);
 /* The daemon that serves there; 0: none lives. */
 pid_t request_daemon(const char *run_dir);
+/* Have both been killed, so that only somebody else can start another daemon there? */
+bool request_was_killed(const char *run_dir);
 
 /* The session and root it serves, once attached. */
 uint64_t request_session(const struct request_channel *);

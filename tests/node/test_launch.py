@@ -15,7 +15,7 @@ import time
 
 import manual
 import pytest
-from conftest import REPOSITORY, assert_plain, environment, kill_daemon, redirected_files, run
+from conftest import REPOSITORY, assert_plain, environment, redirected_files, run
 
 HERE = socket.gethostname()
 ALLOCATIONS = ("SLURM_", "PBS_", "LSB_", "PE_HOSTFILE", "COBALT_", "FLUX_", "OMPI_", "PMI_", "PMIX_")
@@ -430,10 +430,10 @@ def test_a_node_that_fails_under_srun_stops_the_others(several, root, area):
     assert notes(several)[0] == notes(several)[1]
 
 
-def test_a_daemon_that_dies_is_told(launch, shunt, root, area):
+def test_a_daemon_that_is_stopped_is_told(launch, shunt, root, area):
     job = launch.start(root, "sh", "-c", 'touch "$0"; while [ ! -e "$1" ]; do sleep 0.05; done', area / "runs", area / "end")
     wait_for(area / "runs")
-    kill_daemon(json.loads(shunt("status", "--json", "--root", root).out)[0]["pid"])
+    shunt("stop", "--root", root).check()
     assert "a daemon has ended" in job.stderr.readline()
     (area / "end").touch()
     job.communicate(timeout=60)

@@ -3,25 +3,48 @@
 """How a job ends: all of its processes are killed. The next one goes on with the root at once, on whatever nodes."""
 
 import os
+import pathlib
+import signal
 import subprocess
 
 import pytest
+from conftest import BUILD
 from slurm_cluster import wait_for
 
+LAUNCH = BUILD / "tools" / "shunt-launch"
 WORKS = "out=$1/out/$SLURM_JOB_ID; mkdir -p $out; for i in $(seq 20); do : >$out/$(hostname).$i; done; touch $out/ready.$(hostname)"
+
+
+def works(cluster):
+    """Writes twenty files, and goes on for ever, or ends."""
+    program = cluster.place / "works.sh"
+    program.write_text(f"#!/bin/bash\n{WORKS}\n[ -z \"$2\" ] || exec sleep 1000\n")
+    program.chmod(0o755)
+    return program
 
 
 @pytest.fixture
 def job(cluster, root, launch):
     """Submits a job of two nodes under shunt-launch, which writes twenty files on each; it goes on for ever, or ends."""
-    program = cluster.place / "works.sh"
-    program.write_text(f"#!/bin/bash\n{WORKS}\n[ -z \"$2\" ] || exec sleep 1000\n")
-    program.chmod(0o755)
+    program = works(cluster)
 
     def submit(*options, forever=False, count=2, line=""):
         return cluster.submit(f"{line} {launch} --root {root} srun -n{count} {program} {root} {'forever' if forever else ''}",
                               f"-N{count}", *options)
     return submit
+
+
+@pytest.fixture(scope="module", autouse=True)
+def timed(place, cluster):
+    """A job whose time is over: slurmctld looks each 30 s, so it begins before all others. Its root and number."""
+    root = place / "root-timed"
+    (root / "out").mkdir(parents=True)
+    program = works(cluster)
+    number = cluster.submit(f"{LAUNCH} --root {root} srun -n2 {program} {root} forever", "-N2", "-w", "node1,node2", "--time=1")
+    wait_for(lambda: is_ready(root, number), what="the job whose time is over")
+    done = cluster.run("scontrol", "update", f"JobId={number}", "EndTime=now")
+    assert done.returncode == 0, done.stderr
+    return root, number
 
 
 def is_ready(root, number, count=2):
@@ -69,6 +92,25 @@ def test_a_job_that_is_requeued(cluster, root, job, launch):
     text = cluster.ended(number)
     assert text.count(f"since Slurm job {number} has ended") == 1, text
     assert not (root / ".shunt").exists() and len(os.listdir(root / "out" / number)) == 42
+
+
+def test_a_job_whose_processes_are_killed_on_a_node(cluster, root, job):
+    """As the kernel does it where there is no memory left: the fixture cannot limit that, so all of them get SIGKILL."""
+    first = job("-w", "node1,node2", forever=True)
+    wait_for(lambda: is_ready(root, first), what="the first job")
+    for procs in (cluster.group / "node1").rglob(f"job_{first}/**/cgroup.procs"):
+        for pid in procs.read_text().split():
+            if pathlib.Path(f"/proc/{pid}/comm").read_text() != "slurmstepd\n":
+                os.kill(int(pid), signal.SIGKILL)
+    goes_on(cluster, root, job, first, f"since Slurm job {first} has ended")
+
+
+def test_a_job_that_met_its_time_limit(cluster, timed, launch):
+    root, first = timed
+    wait_for(lambda: cluster.state(first) == "TIMEOUT", what="the time limit")
+    text = cluster.ended(cluster.submit(f"{launch} --root {root} srun -n2 {cluster.place}/works.sh {root}", "-N2", "-w", "node3,node4"))
+    assert text.count(f"taken over, since Slurm job {first} has ended") == text.count("taken over") == 1, text
+    assert not (root / ".shunt").exists() and len(os.listdir(root / "out" / first)) == 42
 
 
 GOES_ON = """#!/bin/bash

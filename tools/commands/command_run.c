@@ -2,6 +2,7 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #include <errno.h>
 #include <getopt.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,9 +11,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/sys.h"
 #include "daemon.h"
 #include "launch.h"
 #include "leave.h"
+#include "scheduler.h"
+#include "share.h"
 #include "site.h"
 #include "stopping.h"
 #include "command.h"
@@ -34,6 +38,7 @@ const struct choice command_run_choices[] = {
 
 struct run {
     struct roots roots;
+    struct shares shares;
     struct daemon_options options;
     const char *node;
     enum leave leave;
@@ -73,9 +78,29 @@ static void command_run_give_signals_back(const struct sigaction before[SIGNALS]
         sigaction(signals[i].number, &before[i], NULL);
 }
 
-static int command_run_wait_for(pid_t child)
+/* Until it has ended, with an eye on the daemons. */
+static void command_run_watch(struct run *run, pid_t child)
+{
+    static struct pollfd watched[1 + ROOTS_MAX];
+    watched[0] = (struct pollfd){.fd = (int)SYS2(SYS_pidfd_open, child, 0), .events = POLLIN};
+    while (watched[0].fd >= 0) {
+        const size_t count = shares_watch(&run->shares, watched + 1);
+        if (poll(watched, 1 + count, -1) < 0 && errno == EINTR)
+            continue;
+        if (watched[0].revents != 0)
+            break;
+        if (shares_renew(&run->shares, watched + 1) != 0)
+            error_report("node %s: a daemon has ended, and calls that need it fail with EIO (run 'shunt start')",
+                         run->options.node);
+    }
+    if (watched[0].fd >= 0)
+        close(watched[0].fd);
+}
+
+static int command_run_wait_for(struct run *run, pid_t child)
 {
     int status = 0;
+    command_run_watch(run, child);
     while (waitpid(child, &status, 0) < 0)
         if (errno != EINTR)
             return STATUS_FAILED;
@@ -84,7 +109,7 @@ static int command_run_wait_for(pid_t child)
 
 /* Its status, or RUN_NOT. Nothing is passed on before there is a command, and nothing is lost: until then the signals wait. One
  * that came before that was for this process, and the command is not run. */
-static int command_run_command(const struct run *run, char **words)
+static int command_run_command(struct run *run, char **words)
 {
     struct sigaction before[SIGNALS];
     sigset_t all, mask;
@@ -107,7 +132,7 @@ static int command_run_command(const struct run *run, char **words)
         error_report("cannot start a process: %s (end other processes and run this again)", strerror(errno));
     running_child = child;
     sigprocmask(SIG_SETMASK, &mask, NULL);
-    int status = child < 0 ? STATUS_FAILED : command_run_wait_for(child);
+    int status = child < 0 ? STATUS_FAILED : command_run_wait_for(run, child);
     running_child = 0;
     command_run_give_signals_back(before);
     return status;
@@ -124,24 +149,24 @@ static int command_run_leave(const struct run *run, const bool wanted[ROOTS_MAX]
 }
 
 /* A signal came before the command: what was plain is plain again, and the rest as it was. */
-static int command_run_undo(const struct run *run, bool serves)
+static int command_run_undo(struct run *run, bool serves)
 {
     int signal = stopping_take();
-    if (!serves || daemon_stop_all(&run->roots, run->roots.count, run->options.node) == 0)
+    if (!serves || shares_leave(&run->shares) == 0)
         command_run_leave(run, run->was_plain, run->leave == LEAVE_NEVER ? LEAVE_NEVER : LEAVE_NOW);
     return 128 + signal;
 }
 
-static int command_run_end_session(const struct run *run)
+static int command_run_end_session(struct run *run)
 {
-    if (daemon_stop_all(&run->roots, run->roots.count, run->options.node) < 0)
+    if (shares_leave(&run->shares) < 0)
         return STATUS_FAILED;
     return command_run_leave(run, NULL, run->leave);
 }
 
-static int command_run_caught(const struct run *run, char **words)
+static int command_run_caught(struct run *run, char **words)
 {
-    bool serves = daemon_start(&run->roots, &run->options) == 0;
+    bool serves = shares_enter(&run->shares, &run->roots, &run->options) == 0;
     int status = serves ? command_run_command(run, words) : RUN_NOT;
     if (status == RUN_NOT)
         return stopping() ? command_run_undo(run, serves) : STATUS_FAILED;
@@ -155,7 +180,7 @@ static int command_run_all(struct run *run, char **words)
     char own[PATH_MAX + sizeof LAYOUT_OWN];
     if (site_is_off())
         return site_command(&run->roots, words);
-    run->options.alone = true;
+    run->options.alone = *scheduler_own() == '\0'; /* of an array some tasks may be on other nodes */
     if (daemon_node(&run->options, run->node) < 0)
         return STATUS_USAGE;
     for (size_t i = 0; i < run->roots.count; i++) {
@@ -200,7 +225,7 @@ static int command_run_take_options(struct run *run, const struct command *comma
 
 int command_run(const struct command *command, int argc, char **argv)
 {
-    struct run run = {0};
+    static struct run run;
     roots_init(&run.roots);
     int end = command_run_take_options(&run, command, argc, argv);
     int status = command_status(end);

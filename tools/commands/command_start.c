@@ -4,6 +4,7 @@
 
 #include "daemon.h"
 #include "kept.h"
+#include "share.h"
 #include "site.h"
 #include "step.h"
 #include "stopping.h"
@@ -29,6 +30,8 @@ static int command_start_start(const struct roots *roots, struct daemon_options 
         return STATUS_USAGE;
     const bool stays = step_is_mine();
     stopping_catch();
+    for (size_t i = 0; i < roots->count; i++)
+        share_forget(roots->paths[i], options->node);
     if (stays)
         kept_adopt();
     if (daemon_start(roots, options) == 0) /* a signal comes too late: one that ended this process now would say that nothing is

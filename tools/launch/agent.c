@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -16,6 +17,9 @@
 #include "kept.h"
 #include "signal_wait.h"
 #include "session/session.h"
+#include "share.h"
+
+#define PATIENCE 60 /* seconds for a daemon to end */
 
 const struct choice agent_choices[] = {
     {'r', "root", "DIR", "the shared directory; may be given again"},
@@ -31,13 +35,22 @@ struct agent_process {
     const char *node;
     bool wrong; /* a root is not there */
     struct signal_wait watch;
-    struct kept kept;
+    struct shares shares;
 };
 
 static void agent_tell(const struct agent_process *agent, const char *word)
 {
     printf(AGENT_WORD " %s %s\n", agent->options.node, word);
     fflush(stdout);
+}
+
+/* A daemon has become a child of this process when that which started it ended. False: there is none left. */
+static bool agent_reap(void)
+{
+    pid_t pid;
+    while ((pid = waitpid(-1, NULL, WNOHANG)) > 0)
+        continue;
+    return pid == 0;
 }
 
 static bool agent_input_ends(void)
@@ -50,20 +63,21 @@ static bool agent_input_ends(void)
 /* Until standard input ends, or a second signal comes, or the time after the first is over. */
 static void agent_keep(struct agent_process *agent)
 {
-    struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
+    static struct pollfd watched[1 + ROOTS_MAX];
     uint64_t end = 0;
-    for (size_t served = agent->kept.count; end == 0 || clock_monotonic() < end;) {
-        int signal = signal_wait_next(&agent->watch, &input, 1, end ? 1000 : -1);
-        if (input.revents && agent_input_ends())
+    watched[0] = (struct pollfd){.fd = STDIN_FILENO, .events = POLLIN};
+    while (end == 0 || clock_monotonic() < end) {
+        const size_t count = shares_watch(&agent->shares, watched + 1);
+        int signal = signal_wait_next(&agent->watch, watched, 1 + count, end ? 1000 : -1);
+        if (watched[0].revents && agent_input_ends())
             return;
         if (signal > 0 && end)
             return;
         if (signal > 0)
             end = clock_monotonic() + KEPT_GRACE * CLOCK_SECOND;
-        kept_reap(&agent->kept);
-        if (agent->kept.count < served)
+        agent_reap();
+        if (end == 0 && shares_renew(&agent->shares, watched + 1) != 0)
             agent_tell(agent, AGENT_DIED);
-        served = agent->kept.count;
     }
 }
 
@@ -88,29 +102,45 @@ static void agent_count(const struct agent_process *agent, const char *root, str
 static void agent_tell_counts(const struct agent_process *agent)
 {
     struct agent_counts counts = {0};
-    for (size_t i = 0; i < agent->roots.count && agent->kept.count > 0; i++)
+    for (size_t i = 0; i < agent->shares.count; i++)
         agent_count(agent, agent->roots.paths[i], &counts);
     printf(AGENT_WORD " %s " AGENT_COUNTED " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", agent->options.node, counts.operations,
            counts.redirected, counts.waited_ms);
     fflush(stdout);
 }
 
+/* Those that no session knows of any more. */
+static bool agent_end_children(struct agent_process *agent)
+{
+    const uint64_t end = clock_monotonic() + PATIENCE * CLOCK_SECOND;
+    int pid;
+    FILE *children = fopen("/proc/thread-self/children", "re");
+    while (children != NULL && fscanf(children, "%d", &pid) == 1)
+        kill(pid, SIGTERM);
+    if (children != NULL)
+        fclose(children);
+    bool are_left = agent_reap();
+    for (; are_left && clock_monotonic() < end; are_left = agent_reap())
+        signal_wait_next(&agent->watch, NULL, 0, 1000);
+    return !are_left;
+}
+
 static void agent_stop(struct agent_process *agent)
 {
     agent_tell_counts(agent);
-    kept_end(&agent->kept, &agent->watch, agent->options.node);
-    agent_tell(agent, agent->kept.count == 0 ? AGENT_STOPPED : AGENT_STUCK);
+    bool stopped = shares_leave(&agent->shares) == 0;
+    if (agent->shares.left == 0)
+        stopped = agent_end_children(agent) && stopped;
+    agent_tell(agent, stopped ? AGENT_STOPPED : AGENT_STUCK);
 }
 
 static void agent_serve(struct agent_process *agent)
 {
     kept_adopt();
     signal_wait_init(&agent->watch); /* a signal waits until the daemon serves */
-    bool serves =
-        daemon_node(&agent->options, agent->node) == 0 && !agent->wrong && daemon_start(&agent->roots, &agent->options) == 0;
+    const bool serves = daemon_node(&agent->options, agent->node) == 0 && !agent->wrong &&
+                        shares_enter(&agent->shares, &agent->roots, &agent->options) == 0;
     signal(SIGPIPE, SIG_IGN);
-    if (serves)
-        kept_find(&agent->kept);
     agent_tell(agent, serves ? AGENT_SERVES : AGENT_FAILED);
     agent_keep(agent);
     agent_stop(agent);

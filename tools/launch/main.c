@@ -157,7 +157,8 @@ static int main_end_session(struct launch *launch, const struct job_end *end, st
     if (!leaves && launch->leave != LEAVE_NEVER)
         main_complain_kept(launch);
     int late = stopping_release();
-    main_tell(launch, leaves && left == STATUS_OK && launch->leave == LEAVE_NOW);
+    main_tell(launch,
+              leaves && left == STATUS_OK && launch->leave == LEAVE_NOW && launch->exported.yielded < launch->roots.count);
     if (end->status)
         return end->status;
     if (end->signal || stopped > 0)

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# SPDX-FileCopyrightText: The shunt authors
+"""Jobs of one user share a root and the daemon of a node. Slurm ends a daemon with the job that started it: the programs of the
+others go on. Each program runs, each status is its program's, the last job that ends exports."""
+
+import os
+
+import pytest
+from slurm_cluster import wait_for
+
+# Job number $1 of $2: all of them are there before the first one ends, and each ends after the one before it.
+PROGRAM = """#!/bin/bash
+out={root}/out marks={marks} mine=$1
+for i in $(seq 10); do : >$out/$mine.$i || exit 99; done
+touch $marks/ready.$mine
+until [ $(ls $marks | grep -c ready) = $2 ]; do sleep 0.1; done
+until [ $mine = 0 ] || [ -e $marks/status.$((mine - 1)) ]; do sleep 0.1; done
+for i in $(seq 10); do : >$out/$mine.later.$i || exit 99; done
+exit $mine
+"""
+
+
+@pytest.fixture
+def marks(cluster, root):
+    directory = cluster.place / f"marks-{root.name}"
+    directory.mkdir()
+    return directory
+
+
+@pytest.fixture
+def program(cluster, root, marks):
+    path = cluster.place / f"program-{root.name}"
+    path.write_text(PROGRAM.format(root=root, marks=marks))
+    path.chmod(0o755)
+    return path
+
+
+def assert_shared(cluster, root, marks, count):
+    statuses = {path.name: path.read_text().strip() for path in marks.glob("status.*")}
+    assert statuses == {f"status.{i}": str(i) for i in range(count)}
+    assert not (root / ".shunt").exists() and len(os.listdir(root / "out")) == 20 * count
+    for node in cluster.nodes:
+        assert cluster.processes(node, str(root)) == [], "a daemon is left"
+        assert cluster.at(node, "find", "/dev/shm", "-type", "f", "-path", "*shunt-*").stdout == ""
+
+
+def test_an_array_on_one_node(cluster, root, marks, program, shunt):
+    number = cluster.submit(f"{shunt} run --root {root} --placement branch -- {program} $SLURM_ARRAY_TASK_ID 8\n"
+                            f"echo $? >{marks}/status.$SLURM_ARRAY_TASK_ID", "--array=0-7", "-n1", "-w", "node1")
+    wait_for(lambda: cluster.run("squeue", "-h", "-j", number).stdout == "", what="the end of the array")
+    print("\n".join(path.read_text() for path in cluster.place.glob("out.*")))
+    assert_shared(cluster, root, marks, 8)
+
+
+def test_two_jobs_on_different_nodes(cluster, root, marks, program, launch):
+    jobs = [cluster.submit(f"{launch} --root {root} --placement branch srun -n1 {program} {i} 2\necho $? >{marks}/status.{i}",
+                           "-N1", "-w", f"node{i + 1}") for i in range(2)]
+    said = [cluster.ended(job) for job in jobs]
+    print("\n".join(said))
+    assert_shared(cluster, root, marks, 2)
+    assert "nothing exported" in said[0] and "files exported" in said[1]
+
+
+def test_two_launches_of_one_job(cluster, root, marks, program, launch):
+    line = f"{{ {launch} --root {root} --placement branch srun --overlap -N2 -n2 {program.with_suffix('.rank')} %d; echo $? >{marks}/status.%d; }} &\n"
+    # One rank of each launch does the work; the other one is there to have a daemon on its node.
+    program.with_suffix(".rank").write_text(f"#!/bin/bash\n[ $SLURM_PROCID = 0 ] || exit 0\nexec {program} $1 2\n")
+    program.with_suffix(".rank").chmod(0o755)
+    print(cluster.ended(cluster.submit(line % (0, 0) + line % (1, 1) + "wait", "-N2", "-n4", "-w", "node1,node2")))
+    assert_shared(cluster, root, marks, 2)
