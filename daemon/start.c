@@ -601,8 +601,11 @@ static int start_claim_session(struct shuntd *shuntd)
     if (code == -EXDEV)
         return start_fail(code, "%s: another file system than the one of its session (mount that one here)", shuntd->root.path);
     if (code == -EBADMSG)
-        return start_fail(code, "%s: its session is of another version of shunt (run 'shunt stop --root %s' of that version)",
-                          shuntd->root.path, shuntd->root.path);
+        return start_fail(
+            code,
+            "%s: its session is of another version of shunt (run 'shunt stop --root %s' of that version, or 'shunt "
+            "export %s' of it if its job was killed)",
+            shuntd->root.path, shuntd->root.path, shuntd->root.path);
     return start_fail(code, "%s: the session cannot be written: %s (check permissions, quota and space of %s/.shunt)",
                       shuntd->root.path, strerror(-code), shuntd->root.path);
 }

@@ -667,7 +667,8 @@ static int export_yield(const struct export *export)
 {
     if (export->options->sum != NULL)
         export->options->sum->yielded++;
-    error_report("%s: others of your jobs still use it, the last one exports it", export->root.path);
+    error_report("%s: not exported yet, others of your jobs use it (the last one exports it, else run 'shunt export %s')",
+                 export->root.path, export->root.path);
     return STATUS_OK;
 }
 

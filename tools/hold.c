@@ -42,7 +42,10 @@ static void hold_complain_session(const char *root, const struct session *sessio
 
 static void hold_complain_broken(const char *root)
 {
-    error_report("%s: its session is of another version of shunt (run 'shunt stop --root %s' of that version)", root, root);
+    error_report(
+        "%s: its session is of another version of shunt (run 'shunt stop --root %s' of that version, or 'shunt export %s' of "
+        "it if its job was killed)",
+        root, root, root);
 }
 
 bool hold_is_taken(const char *root)

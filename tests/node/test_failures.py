@@ -395,7 +395,9 @@ if IS_SUPERUSER:
 def test_an_epoch_that_is_none(session):
     Union(session.root)
     (session.root / ".shunt" / "session" / "epoch.1").write_text("shunt-session 5\nid 12")
-    one_sentence(session.start(), session.root)
+    remedies = [f"shunt stop --root {session.root}' of that version", f"shunt export {session.root}' of it if its job was killed"]
+    one_sentence(session.start(), session.root, *remedies)
+    one_sentence(session.tool("export", session.root), session.root, *remedies)
     assert is_untouched(session.root / "out")
     (session.root / ".shunt" / "session" / "epoch.1").unlink()
     session.start().check()

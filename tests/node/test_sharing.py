@@ -10,6 +10,7 @@ import subprocess
 import pytest
 from conftest import assert_plain, environment, redirected_files
 from daemons import epoch_lines, is_running, supervisor_of, wait_until
+from union_on_disk import Union
 
 WRITES = 'for i in $(seq 10); do : >"$0/out/$1.$i" || exit 99; done; exit "$1"'
 # Until a file called `go` is there; then it writes once more.
@@ -148,11 +149,32 @@ def test_all_are_killed(jobs):
     jobs.assert_exported(32)
 
 
+def test_all_are_killed_with_their_daemon(jobs, shunt):
+    job = jobs.run(1, script=STAYS)
+    wait_until(lambda: jobs.is_ready(1))
+    for pid in (job.pid, *supervisor_of(jobs.daemon()), jobs.daemon()):
+        os.kill(pid, signal.SIGKILL)
+    (jobs.marks / "go").touch()
+    job.communicate()
+    shunt("cleanup", "--all", SHUNT_RUN_DIR=jobs.run_base).check()
+    assert os.listdir(next(jobs.run_base.glob("shunt-*"))) == []
+
+
 def test_two_launches_of_one_job(jobs):
     words = ("shunt-launch", "--root", jobs.root, "--placement", "branch", "--fake-nodes", 2)
     two = [jobs.begin(*words, number, SHUNT_FABRIC="tcp:lo") for number in (1, 2)]
     assert jobs.end(*two) == [1, 2]
     jobs.assert_exported(20)
+
+
+def test_a_tool_that_holds_the_root_is_waited_for(jobs):
+    """After 3 s one line says so."""
+    Union(jobs.root).hold(run="/")
+    job = jobs.run(4)
+    assert "held by a session of somebody on host" in (line := job.stdout.readline()) and "whose end is waited for" in line
+    (jobs.root / ".shunt" / "session" / "epoch.2").touch()  # of no bytes: it has ended
+    assert job.communicate(timeout=60)[0] == "" and job.returncode == 4
+    jobs.assert_exported(10)
 
 
 def test_a_daemon_that_nobody_counts_is_not_shared(jobs, shunt):

@@ -61,8 +61,8 @@ class Union:
         file.write_text(content)
         return file
 
-    def hold(self, pid=None, host=None, job=""):
-        """A session of this process, or of one that never was."""
+    def hold(self, pid=None, host=None, job="", run="/dev/shm/nowhere"):
+        """A session of this process, or of one that never was; with the run directory / that of a tool."""
         started = pathlib.Path(f"/proc/{pid or os.getpid()}/stat").read_text().rpartition(")")[2].split()[19] \
             if pid is None else 1
         boot = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip() if host is None \
@@ -71,7 +71,7 @@ class Union:
             f"shunt-session 5\nid abc\nepoch 1\nfounded 1\nuid {os.getuid()}\nuser somebody\nmoved 1\nroot 1 0\nprobe 2 0\n"
             f"system ef53\nsince 1700000000000000000\nlease 6000000000\nnext 2\nmembers 1\n"
             f"member 1\nnode n1\nbranch n1.1\nhost {host or socket.gethostname()}\nboot {boot}\njob {job}\n"
-            f"pid {pid or os.getpid()}\nstarted {started}\nsince 1700000000000000000\nrun /dev/shm/nowhere\n"
+            f"pid {pid or os.getpid()}\nstarted {started}\nsince 1700000000000000000\nrun {run}\n"
             f"address \nhome yes\n")
 
 

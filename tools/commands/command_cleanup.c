@@ -21,6 +21,7 @@
 #include "config/config.h"
 #include "describe.h"
 #include "job_state.h"
+#include "request/users.h"
 #include "session/kept_log.h"
 #include "sessions.h"
 #include "site.h"
@@ -77,6 +78,23 @@ static int command_cleanup_remove(const char *run_dir, uid_t uid)
     return code != 0 || rmdir(run_dir) == 0 || errno == ENOENT ? code : -errno;
 }
 
+/* Of users that were killed with the daemon, if nobody else has become one. */
+static void command_cleanup_remove_users(const struct session_here *here)
+{
+    char path[sizeof here->run_dir + 16];
+    struct stat stat;
+    struct text t;
+    text_init(&t, path, sizeof path);
+    users_path(&t, here->run_dir);
+    int fd = text_ok(&t) ? open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC) : -1;
+    if (fd < 0)
+        return;
+    if (fstat(fd, &stat) == 0 && S_ISREG(stat.st_mode) && stat.st_uid == here->uid && users_lock(fd) == 0 &&
+        users_count(fd) == 0)
+        unlink(path);
+    close(fd);
+}
+
 /* The live catalogue may have a place of its own. */
 static void command_cleanup_remove_catalogue(const struct session_here *here)
 {
@@ -112,6 +130,7 @@ static void command_cleanup_remove_files(struct cleanup *cleanup, const struct s
         command_cleanup_keep_log(here, log);
     if (code == 0) {
         command_cleanup_remove_catalogue(here);
+        command_cleanup_remove_users(here);
         command_cleanup_tell(here, "its files in the run directory are removed");
         return;
     }
