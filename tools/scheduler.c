@@ -60,6 +60,20 @@ static bool scheduler_is_tracked(const char *cgroups, const char *id)
     return false;
 }
 
+/* A heterogeneous job has a number for each of its groups: that of the one that ends with this process. */
+static const char *scheduler_slurm(char *const environment[], const char *cgroups)
+{
+    const char *id = scheduler_value(environment, "SLURM_JOB_ID"), *of_group = id;
+    char name[64];
+    for (int i = 0; *of_group != '\0'; i++) {
+        if (scheduler_is_tracked(cgroups, of_group))
+            return of_group;
+        snprintf(name, sizeof name, "SLURM_JOB_ID_HET_GROUP_%d", i);
+        of_group = scheduler_value(environment, name);
+    }
+    return id;
+}
+
 static void scheduler_compose(char job[SESSION_JOB_MAX], const char *const fields[FIELDS])
 {
     struct scheduler_job parsed;
@@ -80,7 +94,7 @@ static void scheduler_inherit(char *const environment[], char job[SESSION_JOB_MA
 
 void scheduler_of(char *const environment[], const char *cgroups, char job[SESSION_JOB_MAX])
 {
-    const char *slurm = scheduler_value(environment, "SLURM_JOB_ID"), *pbs = scheduler_value(environment, "PBS_JOBID"),
+    const char *slurm = scheduler_slurm(environment, cgroups), *pbs = scheduler_value(environment, "PBS_JOBID"),
                *lsf = scheduler_value(environment, "LSB_JOBID"), *flux = scheduler_value(environment, "FLUX_JOB_ID"),
                *index = scheduler_value(environment, "LSB_JOBINDEX");
     char id[64];

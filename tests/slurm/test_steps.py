@@ -7,6 +7,7 @@ import shutil
 import subprocess
 
 import pytest
+from slurm_cluster import wait_for
 
 WORKS = """#!/bin/bash
 for i in $(seq 20); do : >$1/out/$2.${SLURM_PROCID:-x}.$(hostname).$i || exit 1; done
@@ -82,11 +83,11 @@ def test_several_steps_of_a_script(cluster, root, launch, works):
     assert made(root) == both("one", "two")
 
 
-@pytest.mark.parametrize("option", ["--overlap", "--exclusive", "--export=NONE"])
-def test_an_option_of_a_step(cluster, root, launch, works, option):
-    text = cluster.ended(cluster.submit(f"{launch} --root {root} srun {option} -n4 {works} {root} one", "-N2", "-w", "node1,node2",
-                                        "--ntasks-per-node=2"))
-    assert made(root) == both("one", ranks=2), text
+def test_options_of_a_step(cluster, root, launch, works):
+    options = {"one": "--overlap", "two": "--exclusive", "three": "--export=NONE"}
+    lines = [f"{launch} --root {root} srun {option} -n4 {works} {root} {name}" for name, option in options.items()]
+    text = cluster.ended(cluster.submit(" && ".join(lines), "-N2", "-w", "node1,node2", "--ntasks-per-node=2"))
+    assert made(root) == both(*options, ranks=2) and text.count("80 operations") == 3, text
 
 
 def test_a_job_that_exports_nothing(cluster, root, launch, works):
@@ -113,6 +114,17 @@ def test_a_heterogeneous_job(cluster, root, launch, works):
                                         ":", "-N2", "-n2", "-w", "node2,node3"))
     assert made(root) == {("one", "node1"): 40, ("one", "node2"): 20, ("one", "node3"): 20,
                           ("two", "node2"): 20, ("two", "node3"): 20, ("three", "node1"): 40}, text
+
+
+def test_a_heterogeneous_job_that_is_cancelled(cluster, root, launch, works):
+    """Slurm is asked for each of its groups: the next job goes on at once."""
+    program = script(cluster, "stays.sh", f"{works} {root} one && sleep 1000")
+    first = cluster.submit(f"{launch} --root {root} srun --het-group=0,1 {program}", "-N1", "-w", "node1", ":", "-N1", "-w", "node2")
+    wait_for(lambda: sum(name.startswith("one.") for _, _, names in os.walk(root) for name in names) == 40, what="the work of both groups")
+    cluster.run("scancel", first)
+    text = cluster.ended(cluster.submit(f"{launch} --root {root} srun {works} {root} two", "-N1", "-w", "node3"))
+    assert "has ended" in text and "heartbeat" not in text, text
+    assert made(root) == {("one", "node1"): 20, ("one", "node2"): 20, ("two", "node3"): 20}
 
 
 @pytest.fixture

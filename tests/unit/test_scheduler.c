@@ -2,6 +2,7 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #include "scheduler.h"
 #include "slurm.h"
+#include "step.h"
 
 #include "place.h"
 
@@ -33,6 +34,26 @@ Test(scheduler, a_process_and_its_job)
     cr_assert_str_eq(job_of((char *[]){"SHUNT_JOB=slurm", NULL}, ""), "");
     cr_assert_str_eq(job_of((char *[]){"PBS_JOBID=-f", NULL}, ""), "");
     cr_assert_str_eq(job_of((char *[]){NULL}, ""), "");
+}
+
+Test(scheduler, a_group_of_a_heterogeneous_job)
+{
+    char *const slurm[] = {"SLURM_JOB_ID=12", "SLURMD_NODENAME=n1", "SLURM_JOB_ID_HET_GROUP_0=12",
+                           "SLURM_JOB_ID_HET_GROUP_1=13", NULL};
+    cr_assert_str_eq(job_of(slurm, "4:freezer:/slurm/uid_0/job_13/step_3\n"), "slurm::13:::n1");
+    cr_assert_str_eq(job_of(slurm, "4:freezer:/slurm/uid_0/job_12/step_3\n"), "slurm::12:::n1");
+    cr_assert_str_eq(job_of(slurm, "0::/user.slice\n"), "slurm::12:::");
+}
+
+Test(step, is_one_of_srun)
+{
+    cr_assert(step_is_tracked("6:freezer:/slurm_node1/uid_0/job_1/step_0\n0::/\n"));
+    cr_assert(step_is_tracked("0::/system.slice/slurmstepd.scope/job_1/step_12/user/task_0\n"));
+    cr_assert_not(step_is_tracked("6:freezer:/slurm/uid_0/job_1/step_batch\n"));
+    cr_assert_not(step_is_tracked("0::/system.slice/slurmstepd.scope/job_1/step_interactive/user/task_0\n"));
+    cr_assert_not(step_is_tracked("6:freezer:/slurm/uid_0/job_1/step_extern\n"));
+    cr_assert_not(step_is_tracked("0::/user.slice\n"));
+    cr_assert_not(step_is_tracked(""));
 }
 
 Test(scheduler, parts_of_a_job)
