@@ -25,7 +25,7 @@ static void agents_become(const struct agents_member *member, const struct signa
     dup2(in, STDIN_FILENO);
     dup2(out, STDOUT_FILENO);
     execvp(member->words.at[0], member->words.at);
-    error_report("%s: cannot be executed: %s", member->words.at[0], strerror(errno));
+    error_report("%s: cannot be executed: %s (check PATH)", member->words.at[0], strerror(errno));
     _exit(127);
 }
 

@@ -78,7 +78,7 @@ static int nodes_complain_list(const char *source, const char *text, int error)
     else if (error == -EBADMSG)
         error_report("%s: '%.60s' is not a list of nodes (name them in a file with --hosts)", source, text);
     else
-        error_report("%s: the nodes cannot be read: %s", source, strerror(-error));
+        error_report("%s: the nodes cannot be read: %s (name them in a file with --hosts)", source, strerror(-error));
     return -1;
 }
 

@@ -266,7 +266,7 @@ int plan_make(struct launch *launch)
     plan_compose_agent(launch);
     plan_compose_job(launch);
     if (launch->agent.full || launch->job.full) {
-        error_report("launch line: too long, or not enough memory");
+        error_report("launch line: too long, or not enough memory (put part of it into a script that is the program)");
         return -1;
     }
     const struct agents_plan plan = {plan_means(launch), &launch->line, &launch->agent, launch->fakes > 0};
