@@ -15,6 +15,7 @@
 #define TAKEOVER_NODE "takeover" /* what a tool is called that holds the root for this */
 #define LOOKS (SESSION_BEAT / 8)
 #define ASKS CLOCK_SECOND
+#define ASKS_RUNNING (5 * CLOCK_SECOND)
 #define TELLS (3 * CLOCK_SECOND) /* a heartbeat is seen sooner than this */
 
 static int takeover_check_epoch(const struct takeover_watch *watch)
@@ -49,17 +50,20 @@ static int takeover_look_at(struct takeover_watch *watch, size_t index)
     return pulse->still >= watch->patience ? 0 : -EAGAIN;
 }
 
-/* A job that is about to end is asked for again. */
+/* A job that is about to end is asked for again; so is one that runs, for as long as its members are silent. */
 static void takeover_ask(struct takeover_watch *watch)
 {
-    const uint64_t now = clock_monotonic();
-    if (watch->anyhow || now < watch->ask)
+    if (watch->anyhow || clock_monotonic() < watch->ask)
         return;
     scheduler_ask(watch->session, watch->words);
+    const uint64_t now = clock_monotonic();
     watch->ask = UINT64_MAX;
-    for (size_t i = 0; i < watch->session->count; i++)
-        if (watch->words[i] == SCHEDULER_ENDING)
-            watch->ask = clock_monotonic() + ASKS;
+    for (size_t i = 0; i < watch->session->count; i++) {
+        const uint64_t pause = watch->words[i] == SCHEDULER_ENDING ? ASKS : ASKS_RUNNING;
+        const bool is_asked = watch->words[i] == SCHEDULER_ENDING || watch->words[i] == SCHEDULER_RUNS;
+        if (is_asked && now + pause < watch->ask)
+            watch->ask = now + pause;
+    }
 }
 
 static int takeover_look_at_all(struct takeover_watch *watch)

@@ -57,7 +57,7 @@ def is_ready(root, number, count=2):
 def goes_on(cluster, root, job, first, said, nodes="node3,node4"):
     """The next job finds what the first one made, and exports all."""
     text = cluster.ended(job("-w", nodes))
-    assert said in text and text.count("taken over") == 1, text
+    assert said in text and text.count("taken over, since") == 1, text
     assert not (root / ".shunt").exists()
     assert len([name for name in os.listdir(root / "out" / first) if not name.startswith("ready")]) == 40
     for node in cluster.nodes:
@@ -143,5 +143,5 @@ def test_a_job_that_met_its_time_limit(cluster, timed, launch):
     root, first = timed
     wait_for(lambda: cluster.state(first) == "TIMEOUT", what="the time limit")
     text = cluster.ended(cluster.submit(f"{launch} --root {root} srun -n2 {cluster.place}/works.sh {root}", "-N2", "-w", "node2,node3"))
-    assert text.count(f"taken over, since Slurm job {first} has ended") == text.count("taken over") == 1, text
+    assert text.count(f"taken over, since Slurm job {first} has ended") == text.count("taken over, since") == 1, text
     assert not (root / ".shunt").exists() and len(os.listdir(root / "out" / first)) == 42
