@@ -166,7 +166,7 @@ int hold_supersede(struct hold *hold, const char *root, const char *what, uint64
     return -1;
 }
 
-int hold_take(struct hold *hold, const char *root, const char *what)
+static int hold_try(struct hold *hold, const char *root, const char *what, bool may_yield)
 {
     struct session session;
     hold->root = root;
@@ -177,7 +177,7 @@ int hold_take(struct hold *hold, const char *root, const char *what)
         hold_make_session_directory(root);
         error = hold_found(hold, what, 0, &session);
     }
-    const bool yields = hold->yields && ((error == -EBUSY && session.uid == geteuid()) || error == -ENOENT);
+    const bool yields = may_yield && ((error == -EBUSY && session.uid == geteuid()) || error == -ENOENT);
     if (error == -EBUSY && !yields)
         hold_complain_session(root, &session);
     else if (error == -EBADMSG)
@@ -188,6 +188,16 @@ int hold_take(struct hold *hold, const char *root, const char *what)
         hold->number = 0;
     session_finish(&session);
     return yields ? 1 : error < 0 ? -1 : 0;
+}
+
+int hold_take(struct hold *hold, const char *root, const char *what)
+{
+    return hold_try(hold, root, what, false);
+}
+
+int hold_take_or_yield(struct hold *hold, const char *root, const char *what)
+{
+    return hold_try(hold, root, what, true);
 }
 
 int hold_look_at_root(struct union_root *root)

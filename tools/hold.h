@@ -14,14 +14,14 @@ struct hold {
     const char *root;
     uint64_t id;
     uint16_t number;
-    bool yields; /* set before: whoever of the same user has the root may keep it, without a word */
 };
 
 /* Is a session alive, or maybe alive, in this root? With a complaint of what to do if so. */
 bool hold_is_taken(const char *root);
-/* 0; -1 after a complaint; 1: somebody else has it, or made it plain meanwhile (if it yields). `what` is the subcommand. A
- * session of another host that is dead is taken over first. */
+/* 0, or -1 after a complaint. `what` is the subcommand. A session of another host that is dead is taken over first. */
 int hold_take(struct hold *, const char *root, const char *what);
+/* The same; 1, without a word: somebody else of the same user has it, or has made it plain meanwhile. */
+int hold_take_or_yield(struct hold *, const char *root, const char *what);
 /* The same in the place of a session of that epoch, none of whose members can do anything any more. 0; -EBUSY: it is not that
  * any more, or a member lives here; -1 after a complaint. */
 int hold_supersede(struct hold *, const char *root, const char *what, uint64_t epoch);
