@@ -111,6 +111,16 @@ def test_a_signal_for_the_programs(spank, root):
     assert spank.ended(job).count("node ") == 2 and is_plain(spank, root, 40)
 
 
+def test_two_steps_at_once(spank, root):
+    """On the same nodes: each has daemons of its own, which are nodes to each other, and the last one to end exports."""
+    marks = root.parent / "at-once"
+    step = f"srun --overlap -N2 --shunt={root} bash -c 'until [ -e {marks}.2 ]; do : >{marks}.$SLURM_STEP_ID.$SLURM_PROCID; " \
+           f"[ $(ls {marks}.?.? | wc -l) -lt 4 ] || : >{marks}.2; sleep 0.05; done; {WORKS} [ $SLURM_STEP_ID = 0 ] || exit 4' {root}"
+    said = spank.ended(spank.submit(f"{step} & first=$!; {step}; second=$?; wait $first; echo ends $((second + $?))", "-N2"))
+    assert len(set(re.findall(r"^node (.*)", said, re.M))) == 4 and "ends 4" in said, said
+    assert is_plain(spank, root, 80)
+
+
 def test_a_batch_script(spank, root):
     """It is under shunt, and so are its steps, one after the other and at once; its end exports."""
     script = f"""#SBATCH --shunt={root}
