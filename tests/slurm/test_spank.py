@@ -122,19 +122,24 @@ def test_two_steps_at_once(spank, root):
 
 
 def test_a_batch_script(spank, root):
-    """It is under shunt, and so are its steps, one after the other and at once; its end exports."""
+    """It is under shunt, and so are its steps, one after the other and at once; its end exports. A step with other roots has all."""
+    others = [root.parent / "other-1", root.parent / "other-2"]
+    for other in others:
+        other.mkdir()
     script = f"""#SBATCH --shunt={root}
 echo script $SHUNT_NODE
 srun -N2 -n2 bash -c '{WORKS}' {root}
 srun -N1 -n1 --overlap bash -c '{WORKS}' {root} & srun -N2 -n2 --overlap bash -c '{WORKS}' {root}; wait
 : >{root}/out/script
+srun -N1 -n1 -w node2 --overlap --shunt={others[0]}:{others[1]} bash -c '
+  ls {root}/out | wc -l; : >{root}/out/step; : >{others[0]}/step; : >{others[1]}/step'
 ls {root}/out | wc -l
 exit 5"""
-    job = spank.submit(script, "-N2")
+    job = spank.submit(script, "-w", "node1,node2")
     said = spank.ended(job, "FAILED")
-    assert f".{job}.batch" in said and said.count("node ") == 5 and "\n101\n" in said, said
+    assert f".{job}.batch" in said and said.count("node ") == 5 and "\n101\n" in said and "\n102\n" in said, said
     assert "ExitCode=5:0" in spank.run("scontrol", "show", "job", job).stdout
-    assert is_plain(spank, root, 101)
+    assert is_plain(spank, root, 102) and [os.listdir(other) for other in others] == [["step"], ["step"]]
 
 
 def test_a_script_that_is_cancelled(spank, root):
