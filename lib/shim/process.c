@@ -157,8 +157,9 @@ size_t process_writable(void *at, size_t size)
 
 bool process_can_read(const void *at, size_t size)
 {
-    const char *end = (const char *)at + size - 1;
-    return at != NULL && process_kernel_can_read(at) && (process_room_in_page(at) >= size || process_kernel_can_read(end));
+    if (at == NULL || !process_kernel_can_read(at))
+        return false;
+    return process_room_in_page(at) >= size || process_kernel_can_read((const char *)at + size - 1);
 }
 
 /* Of what goes on on the next page, if `size` is not 0. A function of its own, since the first has little stack. */
