@@ -71,6 +71,11 @@ __attribute__((format(printf, 2, 3))) static int start_fail(int code, const char
     return code;
 }
 
+int start_interrupted(void)
+{
+    return start_fail(-EINTR, "interrupted before it served");
+}
+
 static const struct option long_options[] = {
     {"root", required_argument, NULL, 'r'},      {"node", required_argument, NULL, 'n'},
     {"placement", required_argument, NULL, 'p'}, {"leaf-full", required_argument, NULL, 'l'},
@@ -252,9 +257,14 @@ static int start_wait_for_child(int ready, const sigset_t *before)
     if (got == 1 && word == 'y' && !waits.told)
         return 0;
     sigprocmask(SIG_SETMASK, &mask, NULL);
-    while (waitpid(waits.child, NULL, 0) < 0 && errno == EINTR)
+    int status = 0;
+    while (waitpid(waits.child, &status, 0) < 0 && errno == EINTR)
         continue;
-    return got == 1 && word == START_WORD_AGAIN ? SHUNTD_AGAIN : 1;
+    if (got == 1 && word == START_WORD_AGAIN)
+        return SHUNTD_AGAIN;
+    if (WIFSIGNALED(status) || WEXITSTATUS(status) == 0) /* else it has said why */
+        start_interrupted();
+    return 1;
 }
 
 /* A lock, or a pipe, that a script holds would last as long as the daemon. */
@@ -633,12 +643,34 @@ static int start_find_home(struct shuntd *shuntd)
                : start_fail(code, "%s: the session cannot be read: %s (run this again)", shuntd->root.path, strerror(-code));
 }
 
+static int start_fail_join(const struct shuntd *shuntd, int code)
+{
+    return start_fail(code, "%s: the session cannot be joined: %s (run this again)", shuntd->root.path, strerror(-code));
+}
+
 static int start_adopt(struct shuntd *shuntd)
 {
     int code = session_view_adopt(shuntd);
-    return code == 0
-               ? 0
-               : start_fail(code, "%s: the session cannot be joined: %s (run this again)", shuntd->root.path, strerror(-code));
+    return code == 0 ? 0 : start_fail_join(shuntd, code);
+}
+
+static int start_ask_home(struct shuntd *shuntd)
+{
+    int code = session_view_join(shuntd, HOME_ANSWERS);
+    const struct session_member *home = session_home(&shuntd->session);
+    if (code == 0)
+        return 0;
+    if (shuntd->stop != 0)
+        return start_interrupted();
+    if (code == -ETIMEDOUT && shuntd->options.again) /* its job may have ended meanwhile */
+        return START_AGAIN;
+    if (code != -ETIMEDOUT || home == NULL)
+        return start_fail_join(shuntd, code);
+    return start_fail(
+        code,
+        "%s: in use by a session whose daemon on host %s does not answer (if that job has ended, run 'shunt start "
+        "--takeover --root %s', else 'shunt doctor --host %s')",
+        shuntd->root.path, home->host, shuntd->root.path, home->host);
 }
 
 static void *start_open_fabric(void *context)
@@ -676,17 +708,7 @@ static int start_enter_session(struct shuntd *shuntd)
     int code = start_find_home(shuntd);
     if (code == 0)
         code = start_adopt(shuntd);
-    if (code == 0)
-        code = session_view_join(shuntd, HOME_ANSWERS);
-    home = session_home(&shuntd->session);
-    if (code == -ETIMEDOUT && shuntd->options.again) /* its job may have ended meanwhile */
-        return START_AGAIN;
-    if (code == -ETIMEDOUT && home != NULL)
-        start_fail(code,
-                   "%s: in use by a session whose daemon on host %s does not answer (if that job has ended, run 'shunt start "
-                   "--takeover --root %s', else 'shunt doctor --host %s')",
-                   shuntd->root.path, home->host, shuntd->root.path, home->host);
-    return code;
+    return code == 0 ? start_ask_home(shuntd) : code;
 }
 
 static int start_describe_self(struct shuntd *shuntd)
@@ -760,7 +782,7 @@ static int start_await(struct shuntd *shuntd, pid_t (*holder)(const char *), con
         }
         clock_sleep(&pause);
     }
-    return shuntd->stop == 0 ? 0 : start_fail(-EINTR, "interrupted before it served");
+    return shuntd->stop == 0 ? 0 : start_interrupted();
 }
 
 /* A daemon that served here before may have crashed, and processes be at what it let them begin. Until they are done,
@@ -923,7 +945,7 @@ int start(struct shuntd *shuntd)
     start_take_signals(shuntd);
     int code = 0;
     for (size_t i = 0; i < sizeof steps / sizeof *steps && code == 0; i++)
-        code = shuntd->stop == 0 ? steps[i](shuntd) : start_fail(-EINTR, "interrupted before it served");
+        code = shuntd->stop == 0 ? steps[i](shuntd) : start_interrupted();
     start_choose_leaf_full(shuntd);
     return code;
 }

@@ -20,6 +20,8 @@ int start_options(struct shuntd_options *, int argc, char *argv[]);
 /* Forks. The parent waits until the child says that it serves and exits 0, or passes on the sentence that the
  * child printed and exits 1, or SHUNTD_AGAIN: it does not return. The child gets the descriptor for start_ready, or -1. */
 int start_background(void);
+/* Says that it was told to end before it served: -EINTR. */
+int start_interrupted(void);
 /* Tells the process that waits (supervise.h) what start answered, and gives standard error to the log if it serves. */
 void start_ready(int ready, int code);
 /* From here on standard error is the log in the run directory, and the terminal is left alone. */

@@ -49,7 +49,7 @@ static void supervise_handle(void (*handler)(int))
     sigaction(SIGINT, &action, NULL);
     action.sa_handler = none ? SIG_DFL : supervise_note_end;
     sigaction(SHUNTD_NO_MORE, &action, NULL);
-    action.sa_handler = none ? SIG_DFL : SIG_IGN;
+    action.sa_handler = SIG_IGN; /* also in a daemon that does not serve yet */
     sigaction(SIGHUP, &action, NULL);
 }
 
@@ -104,7 +104,9 @@ static bool supervise_wait_for_end(pid_t pid, bool served)
         continue;
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
         return true;
-    if (WIFSIGNALED(status) && !(ending != 0 && !served)) /* told to end before it was about to */
+    if (WIFSIGNALED(status) && ending != 0 && !served) /* before it could say so itself */
+        start_interrupted();
+    else if (WIFSIGNALED(status))
         log_warning("shuntd: ended by signal %d", WTERMSIG(status));
     else if (served)
         log_warning("shuntd: ended with status %d", WEXITSTATUS(status));
@@ -158,6 +160,8 @@ int supervise(int ready, const char **former, const struct shuntd_options *optio
         }
         if (pid < 0 && ending == 0)
             log_warning("cannot start a process: %s", strerror(errno));
+        else if (pid < 0)
+            start_interrupted();
         const char word = pid > 0 ? supervise_hear(from, heard) : 'n';
         const bool serves = word == 'y', first = run_dir[0] == '\0';
         if (serves && first) {
