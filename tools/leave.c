@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,6 +16,7 @@
 #include "places.h"
 #include "session/session.h"
 #include "stopping.h"
+#include "union/layout.h"
 
 int leave_take(const struct command *command, const char *word, enum leave *leave)
 {
@@ -75,4 +77,25 @@ int leave_root(const char *root, enum leave leave, struct export_sum *sum)
         error_report("%s: its files stay in the branches (run 'shunt export %s' on one node, when other nodes are released)",
                      root, root);
     return leave == LEAVE_SUBMIT ? leave_submit(root) : STATUS_OK;
+}
+
+static bool leave_is_plain(const char *root)
+{
+    struct stat stat;
+    char own[PATH_MAX + sizeof LAYOUT_OWN];
+    snprintf(own, sizeof own, "%s/" LAYOUT_OWN, root);
+    return lstat(own, &stat) != 0 && errno == ENOENT;
+}
+
+void leave_note_plain(const struct roots *roots, bool plain[ROOTS_MAX])
+{
+    for (size_t i = 0; i < roots->count; i++)
+        plain[i] = leave_is_plain(roots->paths[i]);
+}
+
+void leave_undo(const struct roots *roots, const bool was_plain[ROOTS_MAX])
+{
+    for (size_t i = 0; i < roots->count; i++)
+        if (was_plain[i] && !leave_is_plain(roots->paths[i]))
+            leave_root(roots->paths[i], LEAVE_NOW, NULL);
 }

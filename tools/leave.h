@@ -4,6 +4,8 @@
 
 /* What becomes of the roots of `shunt run` and shunt-launch once their daemons have stopped: --export. */
 
+#include "roots.h"
+
 struct command;
 struct export_sum;
 
@@ -19,3 +21,8 @@ int leave_take(const struct command *, const char *word, enum leave *);
 /* Once for each root; the sum gets what was exported now added, or is NULL. The exit status of a command that did nothing else;
  * it complains. */
 int leave_root(const char *root, enum leave, struct export_sum *);
+
+/* Which roots are plain, before anything is started. */
+void leave_note_plain(const struct roots *, bool plain[ROOTS_MAX]);
+/* What was started came to nothing and has stopped: those are plain again. It complains. */
+void leave_undo(const struct roots *, const bool was_plain[ROOTS_MAX]);

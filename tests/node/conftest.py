@@ -254,6 +254,10 @@ def make_pair(shunt, parent, placement="branch"):
     return pair
 
 
+def pytest_addoption(parser):
+    parser.addoption("--moments", type=int, default=25, help="at how many moments a command is interrupted (test_interrupted.py)")
+
+
 def pytest_configure(config):
     config.addinivalue_line("markers", "unsanitized: runs what cannot bear a preloaded ASan library: gcc 12 crashes; other "
                             "allocators, emptied environments, small stacks")

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # SPDX-FileCopyrightText: The shunt authors
-"""Each command is interrupted at 200 moments, spread over the time that it takes: SIGINT comes to its whole group, as from a
-terminal, SIGTERM and SIGHUP to it alone. Whichever moment it is, nothing is left that was not there or wanted."""
+"""Each command is interrupted at moments that are spread over the time that it takes (pytest --moments N; 200 are all, the default
+is a sample): SIGINT comes to its whole group, as from a terminal, SIGTERM and SIGHUP to it alone, once, twice or three times; for
+what starts daemons also to one of these. Whichever moment it is, nothing is left that was not there or wanted."""
 
+import contextlib
+import itertools
 import json
 import os
 import pathlib
@@ -14,9 +17,9 @@ import time
 
 import pytest
 from conftest import assert_plain, environment, redirected_files
-from daemons import epoch_lines, wait_until
+from daemons import epoch_lines, stat_of, wait_until
 
-MOMENTS = 200
+ALL = 200  # moments
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 FOR_EVER = "exec sleep 1000"
 
@@ -41,8 +44,8 @@ def members_of(root):
 class Interrupted:
     """How a command ended."""
 
-    def __init__(self, process, number):
-        self.number = number
+    def __init__(self, process, number, what=""):
+        self.number, self.what = number, what
         try:
             self.out, self.err = process.communicate(timeout=60)
         except subprocess.TimeoutExpired:
@@ -54,12 +57,13 @@ class Interrupted:
         return self.status in (-self.number, 128 + self.number)
 
     def __repr__(self):
-        return f"status {self.status} after {self.number.name}: {self.err}"
+        return f"status {self.status} after {self.number.name} {self.what}: {self.out}{self.err}"
 
 
 class Scene:
-    def __init__(self, build, area, root, run_base):
-        self.tools, self.area, self.root, self.run_base = build / "tools", area, root, run_base
+    def __init__(self, build, area, root, run_base, count):
+        self.tools, self.area, self.root, self.run_base, self.count = build / "tools", area, root, run_base, count
+        self.settings = {}
         (root / "out").mkdir()
 
     def begin(self, *words, **settings):
@@ -67,7 +71,7 @@ class Scene:
         words = words[1:] if words[0] == "shunt-launch" else words
         return subprocess.Popen([program, *map(str, words)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                 stderr=subprocess.PIPE, text=True, start_new_session=True,
-                                env=environment(SHUNT_RUN_DIR=self.run_base, SHUNT_NODE="n1", **settings))
+                                env=environment(SHUNT_RUN_DIR=self.run_base, SHUNT_NODE="n1", **self.settings, **settings))
 
     def check(self, *words, status=(0,), **settings):
         process = self.begin(*words, **settings)
@@ -85,14 +89,26 @@ class Scene:
             times.append(time.monotonic() - began)
         return statistics.median(times)
 
-    def interrupt(self, words, after, number):
+    def moments(self, duration, part=1):
+        """(which it is of all, when, the signal) of a part of them."""
+        count = max(len(SIGNALS), round(self.count * part))
+        for i in range(count):
+            which = i * ALL // count
+            yield which, duration * i / count, SIGNALS[which % len(SIGNALS)]
+
+    def interrupt(self, words, after, number, times=1, pause=0.0):
         process = self.begin(*words)
         time.sleep(after)
-        if number == signal.SIGINT:
-            os.killpg(process.pid, number)
-        else:
-            process.send_signal(number)
-        return Interrupted(process, number)
+        for i in range(times):
+            try:
+                if number == signal.SIGINT:
+                    os.killpg(process.pid, number)
+                else:
+                    process.send_signal(number)
+            except ProcessLookupError:  # the group has ended
+                break
+            time.sleep(pause if i + 1 < times else 0)
+        return Interrupted(process, number, f"{times} times at {after:.3f}")
 
     def stop(self):
         """Where nothing was ever served it says so."""
@@ -106,44 +122,110 @@ class Scene:
         assert members_of(self.root) == [], result
         assert [path for path in self.run_base.rglob("*") if path.is_file()] == [], result
 
+    def assert_left(self, result):
+        """The same, and the root is plain, or has been left with a word, and can be exported."""
+        self.assert_ended(result, by_itself=True)
+        if (self.root / ".shunt").exists():
+            assert result.status != 0 and "export" in result.err, result
+            self.check("export", self.root)
+        assert_plain(self.root)
+
 
 @pytest.fixture
-def scene(build, area, root, run_base):
-    made = Scene(build, area, root, run_base)
+def scene(build, area, root, run_base, pytestconfig):
+    made = Scene(build, area, root, run_base, pytestconfig.getoption("moments"))
     yield made
     for pid in daemons_of(root):
         os.kill(pid, signal.SIGKILL)
 
 
-def moments(duration, count=MOMENTS):
-    for i in range(count):
-        yield i, duration * i / count, SIGNALS[i % len(SIGNALS)]
+STARTERS = {"run": ["run", "--placement", "branch"],
+            "launch": ["shunt-launch"],
+            "launch with pretended nodes": ["shunt-launch", "--fake-nodes", "2"]}
 
 
-def test_run_while_it_starts(scene):
+@pytest.fixture(params=STARTERS, ids=lambda name: name.replace(" ", "-"))
+def starter(request, scene):
+    """starter(SCRIPT): a command that starts daemons, has a shell do something, ends them and exports."""
+    words = STARTERS[request.param]
+    scene.settings = {"SHUNT_FABRIC": "tcp:lo"} if "--fake-nodes" in words else {}
+    return lambda script: [*words, "--root", scene.root, *(["--"] if words[0] == "run" else []), "sh", "-c", script]
+
+
+TIMES = pytest.mark.parametrize("times", [1, 2, 3])
+
+
+def pauses(which):
+    """Between a signal and the next one."""
+    return which % 5 * 0.01
+
+
+@TIMES
+def test_a_starter_while_it_starts(scene, starter, times):
     """The command would last for ever: a signal that is lost is seen."""
-    words = ["run", "--root", scene.root, "--placement", "branch", "--", "sh", "-c"]
-    duration = scene.duration(*words, "true")
-    for _, after, number in moments(duration, MOMENTS // 2):
-        result = scene.interrupt([*words, f"echo 1 >{scene.root}/out/file; {FOR_EVER}"], after, number)
+    duration = scene.duration(*starter("true"))
+    for which, after, number in scene.moments(duration, 1 / 2):
+        result = scene.interrupt(starter(f"echo 1 >{scene.root}/out/file; {FOR_EVER}"), after, number, times, pauses(which))
         assert result.is_by_signal(), result
-        scene.assert_ended(result)
-        assert_plain(scene.root)
+        scene.assert_left(result)
 
 
-def test_run_while_it_ends(scene):
+@TIMES
+def test_a_starter_while_it_ends(scene, starter, times):
     """What the command made is there, in the directory itself or after one more export."""
-    words = ["run", "--root", scene.root, "--placement", "branch", "--", "sh", "-c"]
-    duration = scene.duration(*words, f"echo 1 >{scene.root}/out/file")
-    for _, after, number in moments(duration, MOMENTS // 2):
+    words = starter(f"echo 1 >{scene.root}/out/file")
+    duration = scene.duration(*words)
+    for which, after, number in scene.moments(duration, 1 / 2):
         (scene.root / "out" / "file").unlink(missing_ok=True)
-        result = scene.interrupt([*words, f"echo 1 >{scene.root}/out/file"], after, number)
+        result = scene.interrupt(words, after, number, times, pauses(which))
         assert result.status == 0 or result.is_by_signal(), result
-        scene.assert_ended(result)
-        if "the export was interrupted" in result.err:
-            scene.check("export", scene.root)
-        assert_plain(scene.root)
+        scene.assert_left(result)
         assert result.status != 0 or (scene.root / "out" / "file").read_text() == "1\n", result
+
+
+def those_told(root, who):
+    """The supervisors of the daemons of a root, the daemons, or all of them."""
+    found = daemons_of(root)
+    supervised = [pid for pid in found if parent_of(pid) in found]
+    return {"supervisor": [pid for pid in found if pid not in supervised], "daemon": supervised, "all": found}[who]
+
+
+def parent_of(pid):
+    try:
+        return int(stat_of(pid)[1])
+    except OSError:  # it has ended
+        return 0
+
+
+TOLD = list(itertools.product(("supervisor", "daemon", "all"), SIGNALS, (1, 2, 3)))
+
+
+def test_the_daemons_of_a_starter(scene, starter):
+    """SIGHUP, as of a terminal that is closed, changes nothing once they serve. When they are told to end, each file that was made is
+    there."""
+    out = scene.root / "out"
+    words = starter(f"for i in $(seq 200); do echo $i >{out}/$i && echo $i; done")
+    duration = scene.duration(*words)
+    before_it_served = "interrupted before it served"
+    for which, after, _ in scene.moments(duration):
+        who, number, times = TOLD[which % len(TOLD)]
+        process = scene.begin(*words)
+        time.sleep(after)
+        for _ in range(times):
+            for pid in those_told(scene.root, who):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, number)
+            time.sleep(pauses(which))
+        result = Interrupted(process, number, f"{times} times at {after:.3f} to {who}")
+        assert 0 <= result.status < 128, result
+        assert result.status == 0 or result.err != "", result
+        scene.assert_left(result)
+        found = {path.name: path.read_text() for path in out.iterdir()}
+        made = [line for line in result.out.splitlines() if line.isdigit()]
+        assert all(found[name] == f"{name}\n" for name in made), (result, found)
+        assert number != signal.SIGHUP or result.status == len(made) - 200 == 0 or before_it_served in result.err, result
+        for name in found:
+            (out / name).unlink()
 
 
 def test_start(scene):
@@ -151,7 +233,7 @@ def test_start(scene):
     words = ["start", "--root", scene.root]
     duration = scene.duration(*words, before=scene.stop)
     scene.stop()
-    for _, after, number in moments(duration):
+    for _, after, number in scene.moments(duration):
         result = scene.interrupt(words, after, number)
         assert result.status == 0 or result.is_by_signal(), result
         if result.status == 0:
@@ -165,7 +247,7 @@ def test_stop(scene):
     start = ["start", "--root", scene.root]
     words = ["stop", "--root", scene.root]
     duration = scene.duration(*words, before=lambda: scene.check(*start))
-    for _, after, number in moments(duration):
+    for _, after, number in scene.moments(duration):
         scene.check(*start)
         result = scene.interrupt(words, after, number)
         assert result.status == 0 or result.is_by_signal(), result
@@ -180,7 +262,7 @@ def test_exec(scene):
     out = scene.root / "out"
     words = ["exec", "--root", scene.root, "--", "sh", "-c"]
     duration = scene.duration(*words, f"echo 1 >{out}/file")
-    for i, after, number in moments(duration):
+    for i, after, number in scene.moments(duration):
         result = scene.interrupt([*words, f"echo 1 >{out}/{i}; {FOR_EVER}"], after, number)
         assert result.is_by_signal(), result
     listed = scene.check(*words, f"ls {out}").split()
@@ -195,7 +277,7 @@ def test_what_only_looks(scene, words):
     scene.check("exec", "--root", scene.root, "--", "sh", "-c", f"cd {scene.root}/out; seq 100 | xargs touch")
     words = [*words, scene.root]
     whole = scene.check(*words)
-    for _, after, number in moments(scene.duration(*words)):
+    for _, after, number in scene.moments(scene.duration(*words)):
         result = scene.interrupt(words, after, number)
         assert result.status == 0 or result.is_by_signal(), result
         assert result.status != 0 or words[0] == "status" or result.out == whole, result
@@ -221,7 +303,7 @@ def test_what_holds_the_root(scene, words):
     words = [*words, scene.root]
     done = (0, 1) if words[0] == "fsck" else (0,)  # it finds what to repair in a copy
     duration = scene.duration(*words, before=restore, status=done)
-    for _, after, number in moments(duration):
+    for _, after, number in scene.moments(duration):
         restore()
         result = scene.interrupt(words, after, number)
         assert result.status in done or result.is_by_signal(), result
@@ -231,26 +313,6 @@ def test_what_holds_the_root(scene, words):
         assert_plain(scene.root)
         found = {path.name: path.read_text() for path in (scene.root / "out").iterdir()}
         assert found == {str(i): f"{i}\n" for i in range(1, 13)}, result
-
-
-def test_launch_while_it_starts(scene):
-    words = ["shunt-launch", "--root", scene.root, "sh", "-c"]
-    duration = scene.duration(*words, "true")
-    for _, after, number in moments(duration, MOMENTS // 2):
-        result = scene.interrupt([*words, FOR_EVER], after, number)
-        assert result.is_by_signal(), result
-        scene.assert_ended(result, by_itself=True)
-
-
-def test_launch_while_it_ends(scene):
-    words = ["shunt-launch", "--root", scene.root, "sh", "-c"]
-    duration = scene.duration(*words, f"echo 1 >{scene.root}/out/file")
-    for _, after, number in moments(duration, MOMENTS // 2):
-        result = scene.interrupt([*words, f"echo 1 >{scene.root}/out/file"], after, number)
-        assert result.status == 0 or result.is_by_signal(), result
-        scene.assert_ended(result, by_itself=True)
-        if result.status == 0:
-            assert_plain(scene.root)
 
 
 @pytest.fixture
@@ -274,7 +336,7 @@ def assert_alone(scene, *what):
 def test_stop_after_a_crash(scene, company):
     """The supervisor is just about to start another daemon, has started it, or it has joined: no dead member is left, for whom
     the others would wait."""
-    for _, after, _ in moments(0.1, 8):
+    for after in (0.1 * i / 8 for i in range(8)):
         os.kill(company(), signal.SIGKILL)
         time.sleep(after)
         scene.check("stop", "--root", scene.root, "--node", "n1")

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -138,30 +137,31 @@ static int command_run_command(struct run *run, char **words)
     return status;
 }
 
-static int command_run_leave(const struct run *run, const bool wanted[ROOTS_MAX], enum leave leave)
+static int command_run_leave(const struct run *run)
 {
     int status = STATUS_OK;
     for (size_t i = 0; i < run->roots.count; i++) {
-        int answer = wanted == NULL || wanted[i] ? leave_root(run->roots.paths[i], leave, NULL) : STATUS_OK;
+        int answer = leave_root(run->roots.paths[i], run->leave, NULL);
         status = answer > status ? answer : status;
     }
     return status;
 }
 
-/* A signal came before the command: what was plain is plain again, and the rest as it was. */
+/* A signal came before the command, or nothing could be started, perhaps since the daemon got the signal: what was plain is
+ * plain again, and the rest as it was. */
 static int command_run_undo(struct run *run, bool serves)
 {
     int signal = stopping_take();
-    if (!serves || shares_leave(&run->shares) == 0)
-        command_run_leave(run, run->was_plain, run->leave == LEAVE_NEVER ? LEAVE_NEVER : LEAVE_NOW);
-    return 128 + signal;
+    if ((!serves || shares_leave(&run->shares) == 0) && run->leave != LEAVE_NEVER)
+        leave_undo(&run->roots, run->was_plain);
+    return signal != 0 ? 128 + signal : STATUS_FAILED;
 }
 
 static int command_run_end_session(struct run *run)
 {
     if (shares_leave(&run->shares) < 0)
         return STATUS_FAILED;
-    return command_run_leave(run, NULL, run->leave);
+    return command_run_leave(run);
 }
 
 static int command_run_caught(struct run *run, char **words)
@@ -169,24 +169,19 @@ static int command_run_caught(struct run *run, char **words)
     bool serves = shares_enter(&run->shares, &run->roots, &run->options) == 0;
     int status = serves ? command_run_command(run, words) : RUN_NOT;
     if (status == RUN_NOT)
-        return stopping() ? command_run_undo(run, serves) : STATUS_FAILED;
+        return command_run_undo(run, serves);
     int end = command_run_end_session(run);
     return status ? status : end;
 }
 
 static int command_run_all(struct run *run, char **words)
 {
-    struct stat stat;
-    char own[PATH_MAX + sizeof LAYOUT_OWN];
     if (site_is_off())
         return site_command(&run->roots, words);
     run->options.alone = *scheduler_own() == '\0'; /* of an array some tasks may be on other nodes */
     if (daemon_node(&run->options, run->node) < 0)
         return STATUS_USAGE;
-    for (size_t i = 0; i < run->roots.count; i++) {
-        snprintf(own, sizeof own, "%s/" LAYOUT_OWN, run->roots.paths[i]);
-        run->was_plain[i] = lstat(own, &stat) != 0 && errno == ENOENT;
-    }
+    leave_note_plain(&run->roots, run->was_plain);
     stopping_catch();
     int status = command_run_caught(run, words);
     int signal = stopping_release();

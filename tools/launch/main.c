@@ -168,11 +168,17 @@ static int main_end_session(struct launch *launch, const struct job_end *end, st
     return late ? 128 + late : STATUS_OK;
 }
 
-/* What has been started is stopped again. */
+/* What has been started is stopped again, and what was plain is plain again. */
 static int main_give_up(struct launch *launch, int reason, struct signal_wait *watch)
 {
-    agents_stop(&launch->agents, watch);
+    const int stopped = agents_stop(&launch->agents, watch);
+    stopping_catch();
     signal_wait_finish(watch);
+    if (stopped == 0 && launch->leave != LEAVE_NEVER)
+        leave_undo(&launch->roots, launch->was_plain);
+    else if (launch->leave != LEAVE_NEVER)
+        main_complain_kept(launch);
+    stopping_release();
     return reason > 0 ? 128 + reason : STATUS_FAILED;
 }
 
@@ -196,15 +202,18 @@ static int main_run(struct launch *launch)
         return settled;
     for (size_t i = 0; i < launch->roots.count; i++)
         orphans_report(launch->roots.paths[i]);
+    leave_note_plain(&launch->roots, launch->was_plain);
     if (signal_wait_init(&watch) < 0)
         return STATUS_FAILED;
     int error = agents_start(&launch->agents, &watch);
     if (error != 0)
         return main_give_up(launch, error, &watch);
     struct job_end end = job_run(&job, &launch->agents, &watch);
-    if (end.killed) /* the agents stop by themselves: this process's end is their sign */
-        return 128 + end.signal;
-    return main_end_session(launch, &end, &watch);
+    if (!end.killed)
+        return main_end_session(launch, &end, &watch);
+    if (launch->leave != LEAVE_NEVER)
+        main_complain_kept(launch);
+    return 128 + end.signal; /* the agents stop by themselves: this process's end is their sign */
 }
 
 static int main_launch_all(struct launch *launch, char **words)
