@@ -515,6 +515,15 @@ def test_stop_takes_a_dead_session_away(shunt, union):
     assert "no session" in shunt("status", SHUNT_ROOT=f"{union.root}:").check(1)
 
 
+def test_status_says_what_is_left_to_export(shunt, union):
+    left = len([path for path in (union.root / ".shunt" / "b").rglob("*") if path.is_file()])
+    told, = json.loads(shunt("status", "--json", "--root", union.root).check(1))
+    assert told["left_files"] == left > 0 and told["export_seconds"] > 0
+    assert f"{left} files in branches; export takes about 1 s from here" in shunt("status", "--root", union.root).out
+    union.hold()
+    assert "left_files" not in shunt("status", "--json", "--root", union.root).out, "leaves that are in use are not looked into"
+
+
 def test_stop_says_that_it_knows_no_node_of_that_name(shunt, union):
     union.hold(pid=4194000)
     result = shunt("stop", "--root", union.root, "--node", "nobody")

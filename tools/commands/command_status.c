@@ -14,6 +14,7 @@
 #include "union/listing.h"
 #include "command.h"
 #include "commands.h"
+#include "status_left.h"
 #include "status_here.h"
 
 #define RESTART_PATIENCE (10 * CLOCK_SECOND)
@@ -39,6 +40,8 @@ struct standing {
     bool nobody; /* in it goes by the name that was asked for */
     int lives;   /* of `member`, as session_lives */
     size_t branches;
+    int left_error; /* 0: `left` is known */
+    struct status_left left;
     bool counted; /* counters hold what the daemon said */
     struct session session;
     const struct session_member *member; /* the one that answers: of this host, if there is one */
@@ -120,7 +123,7 @@ static int command_status_read(struct standing *standing)
 static void command_status_look(struct standing *standing, const char *root, const struct asking *asking)
 {
     struct union_root opened;
-    *standing = (struct standing){.root = root, .asking = asking, .all_error = -ENODATA};
+    *standing = (struct standing){.root = root, .asking = asking, .all_error = -ENODATA, .left_error = -ENODATA};
     standing->error = command_status_read(standing);
     if (standing->error == -ENOTDIR)
         standing->error = -ENOENT;
@@ -129,6 +132,8 @@ static void command_status_look(struct standing *standing, const char *root, con
     if (union_root_init(&opened, root, 0) < 0)
         return;
     standing->branches = opened.branch_count;
+    if (standing->error == -ENOENT) /* else a look into leaves costs those who make files there */
+        standing->left_error = status_left_look(&standing->left, &opened);
     union_root_finish(&opened);
 }
 
@@ -188,6 +193,10 @@ static void command_status_print_json(struct json *json, const struct standing *
     json_text(json, "root", standing->root);
     json_text(json, "state", command_status_state(standing));
     json_unsigned(json, "branches", standing->branches);
+    if (standing->left_error == 0) {
+        json_unsigned(json, "left_files", standing->left.files);
+        json_real(json, "export_seconds", standing->left.seconds);
+    }
     if (standing->error == 0)
         command_status_print_session_json(json, standing);
     if (standing->counted) {
@@ -217,6 +226,8 @@ static void command_status_print_words(const struct standing *standing)
     if (standing->error < 0) {
         printf("%s: %s (%zu branches)\n", standing->root,
                standing->error == -ENOENT ? "no session" : "the session cannot be read", standing->branches);
+        if (standing->left_error == 0)
+            status_left_print(&standing->left);
         return;
     }
     session_describe(&standing->session, standing->member, words, sizeof words);
