@@ -1,19 +1,26 @@
 #!/bin/bash
-# quickstart.sh [--ranks N] [--dir DIRECTORY]
+# quickstart.sh [--installed] [--ranks N] [--dir DIRECTORY]
 #
 # From a fresh clone on Debian or Ubuntu, as root or with sudo: installs what the build needs, builds, runs the MPI
 # program examples/checkpoint.c natively and under shunt, shows where its files were, exports them, and compares. Exits
-# with 0 only if shunt left the directory that the native run left.
+# with 0 only if shunt left the directory that the native run left. With --installed, shunt is the one in PATH, and mpicc
+# compiles the program.
 set -eu -o pipefail
 
 usage() {
-    echo "usage: quickstart.sh [--ranks N] [--dir DIRECTORY]" >&2
+    echo "usage: quickstart.sh [--installed] [--ranks N] [--dir DIRECTORY]" >&2
     exit 2
 }
 
 ranks=4
 parent=${TMPDIR:-/tmp}
+installed=
 while [ $# -gt 0 ]; do
+    if [ "$1" = --installed ]; then
+        installed=yes
+        shift
+        continue
+    fi
     [ $# -ge 2 ] || usage
     case $1 in
     --ranks) ranks=$2 ;;
@@ -23,9 +30,9 @@ while [ $# -gt 0 ]; do
     shift 2
 done
 
-repository=$(dirname "$(dirname "$(readlink -f "$0")")")
+examples=$(dirname "$(readlink -f "$0")")
+repository=$(dirname "$examples")
 build=$repository/build
-shunt=$build/tools/shunt
 
 say() {
     printf '\n== %s\n' "$*"
@@ -33,7 +40,7 @@ say() {
 
 # Prints a command as a user would type it, and runs it.
 show() {
-    echo "\$ $*" | sed "s|$build/tools/||g; s|$build/examples/||g"
+    echo "\$ $*" | sed "s|$tools/||g; s|${checkpoint%/*}/||g"
     "$@"
 }
 
@@ -41,9 +48,16 @@ build_all() {
     bash "$repository/tests/packages.sh" build
     [ -f "$build/build.ninja" ] || meson setup "$build" "$repository" >/dev/null
     ninja -C "$build" | tail -n 1
-    [ -x "$build/examples/checkpoint" ] && return
+    tools=$build/tools checkpoint=$build/examples/checkpoint
+    [ -x "$checkpoint" ] && return
     echo "quickstart.sh: the build found no MPI: delete $build and run this again" >&2
     exit 1
+}
+
+find_installed() {
+    tools=$(dirname "$(command -v shunt-launch)") checkpoint=$data/bin/checkpoint
+    mkdir "$data/bin"
+    mpicc -O2 -o "$checkpoint" "$examples/checkpoint.c"
 }
 
 # Open MPI wants to be told that root, and more ranks than cores, are meant; MPICH does not know these options.
@@ -63,33 +77,36 @@ contents() {
     )
 }
 
-say "Building shunt and the example"
-build_all
-find_mpirun
-
 data=$(mktemp -d "$(readlink -f "$parent")/shunt-quickstart.XXXXXX")
 trap 'rm -rf "$data"' EXIT
+if [ -n "$installed" ]; then
+    find_installed
+else
+    say "Building shunt and the example"
+    build_all
+fi
+find_mpirun
 mkdir "$data/native" "$data/shunt"
 
 say "The program without shunt: $ranks ranks write checkpoints into one directory"
-show "${mpirun[@]}" "$build/examples/checkpoint" --steps 30 "$data/native/out"
+show "${mpirun[@]}" "$checkpoint" --steps 30 "$data/native/out"
 
 say "The same program, unchanged, under shunt on four nodes (pretended ones, with a daemon each); --keep leaves its files there"
-show "$build/tools/shunt-launch" --root "$data/shunt" --fake-nodes "$ranks" --keep \
-    "${mpirun[@]}" "$build/examples/checkpoint" --steps 30 "$data/shunt/out"
+show "$tools/shunt-launch" --root "$data/shunt" --fake-nodes "$ranks" --keep \
+    "${mpirun[@]}" "$checkpoint" --steps 30 "$data/shunt/out"
 
 say "What the program saw: the directory, from the trunk and all branches together"
-show "$shunt" ls -l "$data/shunt/out"
+show "$tools/shunt" ls -l "$data/shunt/out"
 
 say "Where these files really are: in the branches of the nodes that wrote them, under their own names"
 for ((node = 0; node < ranks; node++)); do
-    show "$shunt" find "$data/shunt/out" -branch "fake$node" -type f
+    show "$tools/shunt" find "$data/shunt/out" -branch "fake$node" -type f
 done
 newest=$(readlink "$data/shunt/out/latest")
-show "$shunt" where "$data/shunt/out/$newest"
+show "$tools/shunt" where "$data/shunt/out/$newest"
 
 say "The root as a tree"
-show "$shunt" tree "$data/shunt"
+show "$tools/shunt" tree "$data/shunt"
 
 redirected=$(find "$data/shunt/.shunt/b" -mindepth 3 -type f | wc -l)
 if [ "$redirected" -eq 0 ]; then
@@ -98,7 +115,7 @@ if [ "$redirected" -eq 0 ]; then
 fi
 
 say "Leaving shunt: export renames the $redirected redirected files into the directory and removes .shunt"
-show "$shunt" export "$data/shunt"
+show "$tools/shunt" export "$data/shunt"
 
 say "Comparing names, types, modes, contents and links with the native run"
 contents "$data/native" >"$data/native.txt"
