@@ -1,7 +1,7 @@
 #!/bin/bash
 # release.sh: what somebody builds who packages shunt: with gcc all that is built without Criterion, pytest and Go; with clang,
 # or gcc where that is not there, no tests and no manual pages. Release builds with -Werror; their files are hardened; they
-# install as a whole.
+# install as a whole, for which the modulefile works.
 set -eu -o pipefail
 
 top=$(cd "$(dirname "$(readlink -f "$0")")/../.." && pwd)
@@ -28,6 +28,7 @@ release() {
     python3 "$top/tests/structure/hardening.py" "$build"
     DESTDIR=$scratch/installed-$name meson install -C "$build" --quiet
     "$scratch/installed-$name/usr/local/bin/shunt" --version
+    bash "$top/packaging/test_modulefile.sh" "$scratch/installed-$name/usr/local"
 }
 
 has() {
