@@ -677,7 +677,8 @@ static int export_claimed(struct export *export)
     struct hold hold;
     if (export->options->dry_run)
         return hold_is_taken(export->root.path) ? STATUS_FAILED : export_held(export);
-    const int taken = (export->options->yields ? hold_take_or_yield : hold_take)(&hold, export->root.path, "export");
+    const int taken = export->options->yields ? hold_take_or_yield(&hold, export->root.path, "export")
+                                              : hold_take(&hold, export->root.path, "export");
     if (taken > 0)
         return export_yield(export);
     if (taken < 0)
