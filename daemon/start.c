@@ -386,6 +386,12 @@ static int start_check_policy(const char *path, const char *canonical)
     return 0;
 }
 
+static bool start_is_directory(const char *path)
+{
+    struct statx stat;
+    return sys_statx(AT_FDCWD, path, 0, STATX_TYPE, &stat) == 0 && S_ISDIR(stat.stx_mode);
+}
+
 static int start_open_root(struct shuntd *shuntd)
 {
     const char *path = shuntd->options.root;
@@ -394,6 +400,8 @@ static int start_open_root(struct shuntd *shuntd)
         return start_end_former(shuntd);
     if (code == -ENOENT)
         return start_fail(code, "%s: does not exist (make the directory first)", path);
+    if (code == -ENOTDIR && start_is_directory(path))
+        return start_fail(code, "%s/" LAYOUT_OWN ": not a directory (it is not shunt's: move it away)", path);
     if (code == -ENOTDIR)
         return start_fail(code, "%s: not a directory (give the directory to be shared)", path);
     if (code != 0)

@@ -121,6 +121,12 @@ def test_the_daemon_itself_refuses_a_root_that_is_none(build, area, name, senten
     one_sentence(run([build / "daemon" / "shuntd", "--root", area / name]), sentence)
 
 
+def test_a_file_that_has_the_name_of_shunts_own_directory(build, area):
+    (area / ".shunt").write_text("precious")
+    one_sentence(run([build / "daemon" / "shuntd", "--root", area]), f"{area}/.shunt: not a directory")
+    assert (area / ".shunt").read_text() == "precious"
+
+
 def test_a_root_inside_another_root(session, shunt):
     session.start().check()
     inner = Session(shunt, session.root / "out", session.run_base)
