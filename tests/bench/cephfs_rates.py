@@ -38,9 +38,13 @@ LEAST = {("create", "private"): 0.95, ("create", "shared"): 2.5, ("unlink", "pri
 
 def daemons_of(root):
     """Those that serve a root, on whatever pretended node, and their supervisors."""
-    words = [(entry.name, (entry / "cmdline").read_bytes().split(b"\0"))
-             for entry in pathlib.Path("/proc").iterdir() if entry.name.isdigit() and (entry / "cmdline").exists()]
-    return [int(pid) for pid, line in words if line[0].endswith(b"/shuntd") and str(root).encode() in line]
+    found = []
+    for entry in pathlib.Path("/proc").iterdir():
+        with contextlib.suppress(OSError):  # one that has ended
+            line = (entry / "cmdline").read_bytes().split(b"\0") if entry.name.isdigit() else [b""]
+            if line[0].endswith(b"/shuntd") and str(root).encode() in line:
+                found.append(int(entry.name))
+    return found
 
 
 class Costs:
