@@ -5,7 +5,7 @@
 # run.sh [SECONDS [TARGET...]]: runs each fuzzer that long (default 600: the full count), two at a time, from its corpus.
 # What it finds stays in build-fuzz/findings/TARGET, to become an input of the corpus once it is mended; prints how many
 # inputs each tried.
-# Exit status 1 if one found something. tests/run.sh gives each 15 seconds.
+# Exit status 1 if one found something. tests/run.sh gives each 8 seconds.
 set -u
 cd "$(dirname "$(readlink -f "$0")")/../.." || exit 1
 seconds=${1:-600}
