@@ -18,6 +18,9 @@
 #ifndef SYS_faccessat2
 #define SYS_faccessat2 439 /* Linux 5.8 */
 #endif
+#ifndef SYS_process_madvise
+#define SYS_process_madvise 440 /* Linux 5.10 */
+#endif
 #ifndef SYS_open_tree
 #define SYS_open_tree 428 /* Linux 5.2, as the next three */
 #define SYS_move_mount 429

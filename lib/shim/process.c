@@ -17,8 +17,7 @@
 #include "shim/real.h"
 #include "union/layout.h"
 
-#define PAGE 4096
-_Static_assert(PATH_MAX == PAGE, "a path is on two pages at most");
+_Static_assert(PATH_MAX == PROCESS_PAGE, "a path is on two pages at most");
 
 /* The host's name up to its first dot, as the tool takes it. */
 static const char *process_host_name(struct utsname *host)
@@ -44,6 +43,7 @@ static void process_name_node(struct names_settings *settings, struct utsname *h
 /* A child of fork learns its process id at once: a shell's first call may be one of a vfork child of its own. */
 static void process_in_child(void)
 {
+    process_forget_readable(); /* MADV_DONTFORK */
     process_has_roots();
 }
 
@@ -133,12 +133,6 @@ static bool process_kernel_can_read(const void *at)
     return SYS4(SYS_rt_sigprocmask, -1, (uintptr_t)at & ~(uintptr_t)7, NULL, 8) != -EFAULT;
 }
 
-/* To the end of its page, of which no machine has smaller ones. */
-static size_t process_room_in_page(const void *at)
-{
-    return PAGE - ((uintptr_t)at & (PAGE - 1));
-}
-
 /* An addition of nothing by the kernel. valgrind would tell of bytes that nobody has written. */
 static bool process_kernel_can_write(void *at)
 {
@@ -176,6 +170,17 @@ int process_check_path(const char *path)
         return -EFAULT;
     const size_t first = process_room_in_page(path);
     return memchr(path, '\0', first) != NULL ? 0 : process_check_rest(path + first, PATH_MAX - first);
+}
+
+/* The count's part of a word comes again after PROCESS_TAKEN; all words of before are cleared until then. (One that is stored
+ * later would be of a thread that stood still between question and store all the while.) */
+void process_forget_readable(void)
+{
+    if (shim_state.process.count == 0)
+        return;
+    if (__atomic_add_fetch(&shim_state.process.taken, 1, __ATOMIC_SEQ_CST) % (PROCESS_TAKEN / 2) == 0)
+        for (unsigned i = 0; i < PROCESS_PAGES; i++)
+            __atomic_store_n(&shim_state.process.readable[i], 0, __ATOMIC_RELAXED);
 }
 
 void process_will_be_filtered(void)

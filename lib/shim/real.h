@@ -14,6 +14,7 @@
 #include <locale.h>
 #include <spawn.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -24,6 +25,7 @@
 #include <utime.h>
 #include <wchar.h>
 
+struct iovec;
 struct utmp;
 struct utmpx;
 

@@ -108,6 +108,34 @@ static int real_missing_pidfd_spawn(int *child, const char *path, const posix_sp
     return ENOSYS;
 }
 
+/* Where dlsym is asked for all (real.c), an allocator may be in need of these before they are found. */
+static void *real_missing_mmap(void *at, size_t size, int protection, int flags, int fd, off_t offset)
+{
+    void *answer = sys_mmap(at, size, protection, flags, fd, offset);
+    return sys_is_error(answer) ? (void *)(intptr_t)real_missing_answer((long)answer) : answer;
+}
+
+static int real_missing_munmap(void *at, size_t size)
+{
+    return real_missing_answer(sys_munmap(at, size));
+}
+
+static int real_missing_mprotect(void *at, size_t size, int protection)
+{
+    return real_missing_answer(SYS3(SYS_mprotect, at, size, protection));
+}
+
+static int real_missing_madvise(void *at, size_t size, int advice)
+{
+    return real_missing_answer(SYS3(SYS_madvise, at, size, advice));
+}
+
+static ssize_t real_missing_process_madvise(int process, const struct iovec *parts, size_t count, int advice, unsigned flags)
+{
+    const long answer = SYS5(SYS_process_madvise, process, parts, count, advice, flags);
+    return answer < 0 ? real_missing_answer(answer) : answer;
+}
+
 /* struct stat and struct stat64 are one. No table: its pointers would have to be relocated first. */
 #define MISSING(NAME, FUNCTION)                                                                                                \
     case offsetof(struct real, NAME) / sizeof(void *):                                                                         \
@@ -136,6 +164,12 @@ void *real_missing(size_t index)
         MISSING(fsconfig, real_missing_fsconfig)
         MISSING(fspick, real_missing_fspick)
         MISSING(mount_setattr, real_missing_mount_setattr)
+        MISSING(mmap, real_missing_mmap)
+        MISSING(mmap64, real_missing_mmap)
+        MISSING(munmap, real_missing_munmap)
+        MISSING(mprotect, real_missing_mprotect)
+        MISSING(madvise, real_missing_madvise)
+        MISSING(process_madvise, real_missing_process_madvise)
         MISSING(pidfd_spawn, real_missing_pidfd_spawn)
         MISSING(pidfd_spawnp, real_missing_pidfd_spawn)
     }

@@ -3,8 +3,8 @@
 #pragma once
 
 /* What stands in for a name of shim/table.h that no library of this process has: stat and its like, which are inline in the
- * headers before glibc 2.33 and call __xstat, and what came with 2.34. The shim exports the names all the same, hands stat
- * to glob, and a program may ask whether they are there. */
+ * headers before glibc 2.33 and call __xstat, what came with 2.34, and what an allocator needs before it is found. The shim
+ * exports the names all the same, hands stat to glob, and a program may ask whether they are there. */
 
 #include <stddef.h>
 

@@ -39,6 +39,8 @@
 
 #define PROCESS_HEADS (2 * NAMES_ROOTS)
 #define PROCESS_HEAD 64
+#define PROCESS_PAGES 256
+#define PROCESS_TAKEN (1u << 20)
 #define REMOTE_TOLD 1024
 
 struct dir_stream;
@@ -60,6 +62,10 @@ struct process_state {
         is_filtered; /* it may allow itself few system calls by now: set, and never taken back (process_working_directory) */
     uint32_t claims_in_trunk; /* names that were claimed in the trunk since one was in a branch, up to a few
                                  (target_pin_is_likely) */
+    uint32_t taken;           /* how often memory was taken away: read and counted by seq_cst (process.h) */
+    /* Pages that could be read when a path outside all roots was there: address, and `taken` of before the kernel was asked, in
+     * one word. A forked child counts once more: it may have less. */
+    uint64_t readable[PROCESS_PAGES];
 };
 
 /* dir_stream.h: memory for the streams that are open. Mapped by the first thread that opens one and set once by

@@ -391,8 +391,7 @@ __attribute__((noinline)) static bool target_is_elsewhere(struct target *t, cons
            dead_end(at, path, want);
 }
 
-/* The common path: no buffer, no system call but the one that said that there is a text. Not inlined: then the two take no
- * stack together. */
+/* Not inlined: then it and process_check_path take no stack together. */
 __attribute__((noinline)) static int target_find_in_text(struct target *t, const struct target *first, int at, const char *path,
                                                          unsigned want)
 {
@@ -403,9 +402,23 @@ __attribute__((noinline)) static int target_find_in_text(struct target *t, const
     return target_classify(t, first, at, path, want);
 }
 
+__attribute__((noinline)) static int target_find_asking(struct target *t, int at, const char *path, unsigned want)
+{
+    const uint32_t taken = process_taken();
+    if (process_check_path(path) != 0)
+        return TARGET_FOREIGN;
+    if (!(want & (TARGET_MAKES | TARGET_ALIAS)) && prefilter_is_plainly_foreign(path))
+        process_remember_readable(path, taken);
+    return target_find_in_text(t, NULL, at, path, want);
+}
+
+/* The common path: no buffer, no system call. */
 int target_find(struct target *t, int at, const char *path, unsigned want)
 {
-    return process_has_roots() && process_check_path(path) == 0 ? target_find_in_text(t, NULL, at, path, want) : TARGET_FOREIGN;
+    if (!process_has_roots() ||
+        (!(want & (TARGET_MAKES | TARGET_ALIAS)) && process_remembers_readable(path) && prefilter_is_plainly_foreign(path)))
+        return TARGET_FOREIGN;
+    return target_find_asking(t, at, path, want);
 }
 
 int target_find_text(struct target *t, int at, const char *path, unsigned want)

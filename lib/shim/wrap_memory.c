@@ -1,19 +1,34 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
 
-/* What is locked counts whole against RLIMIT_MEMLOCK, and no mapping can be excepted: index, channel and the table of directory
+/* What takes memory away: what is remembered of it is forgotten after the call, whatever that said, since it may have done a
+ * part.
+ *
+ * What is locked counts whole against RLIMIT_MEMLOCK, and no mapping can be excepted: index, channel and the table of directory
  * streams would take many times what a program natively needs, and a channel that is locked takes memory of the run directory
  * for all that it has room for. So what is there is unmapped before mlockall(MCL_CURRENT), where nobody else can be in it, and
  * all is mapped before mlockall(MCL_FUTURE). A larger part of an index that was mapped before is not locked either (view_grow).
  * Between the two calls of one for both, what another thread maps is not locked. */
 
 #include <errno.h>
+#include <stdarg.h>
 #include <sys/mman.h>
+#include <sys/shm.h>
+#include <sys/syscall.h>
+#include <sys/types.h>
 
+#include "base/kernel_abi.h"
 #include "base/sys.h"
 #include "shim/dir_stream.h"
 #include "shim/scratch.h"
 #include "shim/wrap.h"
+#include "shim/wrap_memory.h"
+
+/* Not in the headers of glibc 2.31. */
+ssize_t process_madvise(int process, const struct iovec *parts, size_t count, int advice, unsigned flags);
+void *__sbrk(intptr_t more);
+
+#define ADVICE_POISON 100 /* from there on (MADV_HWPOISON, MADV_GUARD_INSTALL) no more is to be read */
 
 /* /proc/self/task has a link more for each thread. */
 static bool wrap_memory_is_alone(void)
@@ -52,4 +67,102 @@ WRAPPER int mlockall(int flags)
     wrap_memory_map_own();
     errno = saved;
     return answer == 0 && (flags & MCL_FUTURE) ? REAL(mlockall)(flags & ~MCL_CURRENT) : answer;
+}
+
+#define WRAP_MEMORY_TAKES(IF, CALL)                                                                                            \
+    ({                                                                                                                         \
+        __typeof__(CALL) answer_ = (CALL);                                                                                     \
+        if (IF)                                                                                                                \
+            process_forget_readable();                                                                                         \
+        answer_;                                                                                                               \
+    })
+
+WRAPPER int munmap(void *at, size_t size)
+{
+    return WRAP_MEMORY_TAKES(true, REAL(munmap)(at, size));
+}
+
+WRAPPER int mprotect(void *at, size_t size, int protection)
+{
+    return WRAP_MEMORY_TAKES(!(protection & PROT_READ), REAL(mprotect)(at, size, protection));
+}
+
+WRAPPER int pkey_mprotect(void *at, size_t size, int protection, int key)
+{
+    return WRAP_MEMORY_TAKES(true, REAL(pkey_mprotect)(at, size, protection, key));
+}
+
+WRAPPER void *mmap(void *at, size_t size, int protection, int flags, int fd, off_t offset)
+{
+    return WRAP_MEMORY_TAKES(flags & MAP_FIXED, REAL(mmap)(at, size, protection, flags, fd, offset));
+}
+
+WRAPPER void *mmap64(void *at, size_t size, int protection, int flags, int fd, off_t offset)
+{
+    return WRAP_MEMORY_TAKES(flags & MAP_FIXED, REAL(mmap64)(at, size, protection, flags, fd, offset));
+}
+
+WRAPPER void *mremap(void *at, size_t size, size_t new_size, int flags, ...)
+{
+    va_list more;
+    va_start(more, flags);
+    void *to = va_arg(more, void *); /* which libc looks at if there is one */
+    va_end(more);
+    return WRAP_MEMORY_TAKES(true, REAL(mremap)(at, size, new_size, flags, to));
+}
+
+WRAPPER int remap_file_pages(void *at, size_t size, int protection, size_t page, int flags)
+{
+    return WRAP_MEMORY_TAKES(true, REAL(remap_file_pages)(at, size, protection, page, flags));
+}
+
+WRAPPER int madvise(void *at, size_t size, int advice)
+{
+    return WRAP_MEMORY_TAKES(advice == MADV_REMOVE || advice >= ADVICE_POISON, REAL(madvise)(at, size, advice));
+}
+
+WRAPPER ssize_t process_madvise(int process, const struct iovec *parts, size_t count, int advice, unsigned flags)
+{
+    return WRAP_MEMORY_TAKES(true, REAL(process_madvise)(process, parts, count, advice, flags));
+}
+
+WRAPPER int shmdt(const void *at)
+{
+    return WRAP_MEMORY_TAKES(true, REAL(shmdt)(at));
+}
+
+WRAPPER int brk(void *end)
+{
+    return WRAP_MEMORY_TAKES(true, REAL(brk)(end));
+}
+
+WRAPPER void *sbrk(intptr_t more)
+{
+    return WRAP_MEMORY_TAKES(more < 0, REAL(sbrk)(more));
+}
+
+WRAPPER void *__sbrk(intptr_t more)
+{
+    return WRAP_MEMORY_TAKES(more < 0, REAL(__sbrk)(more));
+}
+
+long wrap_memory_call(long number, const long a[6], bool *known)
+{
+    switch (number) {
+    case SYS_munmap:
+    case SYS_mprotect:
+    case SYS_pkey_mprotect:
+    case SYS_mmap:
+    case SYS_mremap:
+    case SYS_remap_file_pages:
+    case SYS_madvise:
+    case SYS_process_madvise:
+    case SYS_shmdt:
+    case SYS_brk:
+        *known = true;
+        return WRAP_MEMORY_TAKES(true, REAL(syscall)(number, a[0], a[1], a[2], a[3], a[4], a[5]));
+    default:
+        *known = false;
+        return 0;
+    }
 }

@@ -21,6 +21,7 @@
 #include "shim/wrap_credentials.h"
 #include "shim/wrap_directory.h"
 #include "shim/wrap_landlock.h"
+#include "shim/wrap_memory.h"
 #include "shim/wrap_mount.h"
 #include "shim/wrap_open.h"
 #include "shim/wrap_syscall_new.h"
@@ -332,9 +333,10 @@ static long wrap_syscall_xattr_call(long number, const long a[6], bool *known)
 
 WRAPPER long syscall(long number, ...)
 {
-    static long (*const calls[])(long, const long[6], bool *) = {
-        wrap_syscall_names_call, wrap_syscall_meta_call, wrap_syscall_other_call, wrap_syscall_xattr_call,
-        wrap_syscall_new_call,   wrap_mount_call,        wrap_landlock_call,      wrap_syscall_old_call};
+    static long (*const calls[])(long, const long[6],
+                                 bool *) = {wrap_syscall_names_call, wrap_syscall_meta_call, wrap_syscall_other_call,
+                                            wrap_syscall_xattr_call, wrap_syscall_new_call,  wrap_mount_call,
+                                            wrap_landlock_call,      wrap_memory_call,       wrap_syscall_old_call};
     long a[6];
     bool known = false;
     va_list more;

@@ -48,7 +48,7 @@ CALLBACKS = {
     "operate_remove_until_there": ["operate_remove_unlink_here", "operate_remove_rmdir_here"],
     "operate_rename_between": ["operate_rename_between_*", "rename_checks_found", "operate_rename_across_promote_*"],
     "outsiders_read": ["outsiders_adopt", "outsiders_note"],
-    "syscall": ["wrap_syscall_*_call", "wrap_mount_call", "wrap_landlock_call"],
+    "syscall": ["wrap_syscall_*_call", "wrap_mount_call", "wrap_landlock_call", "wrap_memory_call"],
 }
 # A function of a cycle -> how often it is on the stack at most, and why.
 RECURSIVE = {

@@ -2,7 +2,7 @@
  * SPDX-FileCopyrightText: The shunt authors */
 
 /* unreadable ROOT WAY: uses a path in some memory, takes that memory away in that way, and uses the path again: in the root,
- * and beside it. Prints what each call said. */
+ * beside it, and elsewhere. Prints what each call said. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,6 +21,7 @@
 #include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -62,6 +63,16 @@ static void take_by_moving(void *at)
     mremap(at, PAGE, PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, to);
 }
 
+static void take_by_number_of_unmapping(void *at)
+{
+    syscall(SYS_munmap, at, PAGE);
+}
+
+static void take_by_key(void *at)
+{
+    pkey_mprotect(at, PAGE, PROT_NONE, -1);
+}
+
 static void take_in_a_thread(void *at)
 {
     pthread_t thread;
@@ -72,6 +83,25 @@ static void take_in_a_thread(void *at)
 static void take_here(void *at)
 {
     take_by_unmapping(at);
+}
+
+static void take_in_a_vfork_child(void *at)
+{
+    if (vfork() == 0) {
+        munmap(at, PAGE);
+        _exit(0);
+    }
+}
+
+/* A child does not have it. All that is left to do is the child's. */
+static void take_by_forking(void *at)
+{
+    madvise(at, PAGE, MADV_DONTFORK);
+    const pid_t child = fork();
+    if (child != 0) {
+        waitpid(child, NULL, 0);
+        _exit(0);
+    }
 }
 
 /* Memory that is taken away by other means: each says where it is, and takes it away when it is called again. */
@@ -88,6 +118,13 @@ static char *memory_of_malloc(bool there)
 static char *memory_of_heap(bool there)
 {
     return sbrk(there ? 2 * PAGE : -2 * PAGE);
+}
+
+static char *memory_of_lower_heap(bool there)
+{
+    char *end = sbrk(0);
+    brk(there ? end + 2 * PAGE : end - 2 * PAGE);
+    return there ? end : end - 2 * PAGE;
 }
 
 static char *memory_shared(bool there)
@@ -114,6 +151,19 @@ static char *memory_of_file(bool there)
     fd = memfd_create("file", 0);
     ftruncate(fd, PAGE);
     return at = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+}
+
+/* A page of a file is seen in place of another: one after the file's end. */
+static char *memory_of_another_page(bool there)
+{
+    static char *at;
+    if (!there) {
+        remap_file_pages(at, PAGE, 0, 1, 0);
+        return at;
+    }
+    const int fd = memfd_create("file", 0);
+    ftruncate(fd, PAGE);
+    return at = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 }
 
 static pthread_barrier_t both;
@@ -149,18 +199,25 @@ static const struct way {
     const char *name;
     void (*take)(void *); /* a page of its own, or */
     char *(*memory)(bool there);
+    bool unseen; /* the library does not see it, and remembers of absolute paths outside all roots (shunt(7)) */
 } ways[] = {
-    {"munmap", take_here, NULL},
-    {"mprotect", take_by_protecting, NULL},
-    {"mprotect by its number", take_by_number, NULL},
-    {"mmap over it", take_by_mapping, NULL},
-    {"mremap", take_by_moving, NULL},
-    {"munmap by a thread", take_in_a_thread, NULL},
-    {"free", NULL, memory_of_malloc},
-    {"sbrk", NULL, memory_of_heap},
-    {"shmdt", NULL, memory_shared},
-    {"a file that is truncated", NULL, memory_of_file},
-    {"the stack of a thread", NULL, memory_of_stack},
+    {"munmap", take_here, NULL, false},
+    {"munmap by its number", take_by_number_of_unmapping, NULL, false},
+    {"mprotect", take_by_protecting, NULL, false},
+    {"mprotect by its number", take_by_number, NULL, false},
+    {"pkey_mprotect", take_by_key, NULL, false},
+    {"mmap over it", take_by_mapping, NULL, false},
+    {"mremap", take_by_moving, NULL, false},
+    {"munmap by a thread", take_in_a_thread, NULL, false},
+    {"munmap by a vfork child", take_in_a_vfork_child, NULL, false},
+    {"not for children", take_by_forking, NULL, false},
+    {"free", NULL, memory_of_malloc, true},
+    {"sbrk", NULL, memory_of_heap, false},
+    {"brk", NULL, memory_of_lower_heap, false},
+    {"shmdt", NULL, memory_shared, false},
+    {"another page of a file", NULL, memory_of_another_page, false},
+    {"a file that is truncated", NULL, memory_of_file, true},
+    {"the stack of a thread", NULL, memory_of_stack, true},
 };
 
 /* Calls. */
@@ -296,11 +353,11 @@ static void check_ends(const char *path)
     list_to(pages + 2 * PAGE);
 }
 
-static void check_place(const char *name, const char *path, const char *way)
+static void check_place(const char *name, const char *path, const char *way, bool remembered)
 {
     place = name;
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
-        if (strcmp(ways[i].name, way) == 0)
+        if (strcmp(ways[i].name, way) == 0 && !(ways[i].unseen && remembered))
             check_way(&ways[i], path);
     if (strcmp(way, "its end") == 0)
         check_ends(path);
@@ -316,12 +373,15 @@ int main(int count, char *arguments[])
     snprintf(other, sizeof other, "%s/other", arguments[1]);
     close(open(other, O_CREAT | O_WRONLY, 0600));
     snprintf(path, sizeof path, "%s/file", arguments[1]);
-    check_place("in the root", path, arguments[2]);
-    check_place("by a relative path", "file", arguments[2]);
+    check_place("in the root", path, arguments[2], false);
+    check_place("by a relative path", "file", arguments[2], false);
     snprintf(path, sizeof path, "%s/../beside", arguments[1]);
-    check_place("by the parent", path, arguments[2]);
-    strcpy(strrchr(arguments[1], '/'), "/beside");
-    check_place("beside", arguments[1], arguments[2]);
-    unlink(arguments[1]);
+    check_place("by the parent", path, arguments[2], false);
+    snprintf(path, sizeof path, "%.*s/beside", (int)(strrchr(arguments[1], '/') - arguments[1]), arguments[1]);
+    check_place("beside", path, arguments[2], true);
+    unlink(path);
+    snprintf(path, sizeof path, "/tmp/elsewhere.%d", (int)getpid()); /* by the first few bytes */
+    check_place("elsewhere", path, arguments[2], true);
+    unlink(path);
     return 0;
 }
