@@ -45,8 +45,8 @@ def test_the_manual_names_every_field_of_json(shunt, served):
     shunt("exec", "--root", served, "--", "mkdir", served / "d").check()
     [made] = json.loads(shunt("status", "--all", "--json", "--root", served).check())
     keys = manual.keys_of(made, but=("counters", "all"))
-    # What nobody has seen here: a directory whose creates stay in the trunk.
-    assert keys | {"path", "reason"} == manual.fields_of_json(page, "status")
+    # What nobody has seen here: a directory whose creates stay in the trunk; files that a session has left.
+    assert keys | {"path", "reason", "left_files", "export_seconds"} == manual.fields_of_json(page, "status")
     counters = page.read_text().split("\n.SH COUNTERS\n")[1].split("\n.SH ")[0].replace("\\-", "-")
     assert set(made["counters"]) == {word for line in re.findall(r"^\.I (.*)", counters, re.M) for word in line.split(", ")}
 

@@ -937,7 +937,7 @@ def test_start_gives_the_daemon_its_words_and_no_shim(with_stand_ins, root, area
     log = area / "log"
     run([tool, "start", "--root", root, "--node", "n1", "--placement", "branch", "--leaf-full", "5"], LOG=log,
         LD_PRELOAD=library).check()
-    assert log.read_text() == f"|--root {root} --node n1 --placement branch --leaf-full 5\n"
+    assert log.read_text() == f"|--root {root} --node n1 --placement branch --leaf-full 5 --again\n"
     (area / "bad").mkdir()
     result = run([tool, "start", "--root", root, "--root", area / "bad"], LOG=log)
     result.check(1)
