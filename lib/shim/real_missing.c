@@ -109,12 +109,6 @@ static int real_missing_pidfd_spawn(int *child, const char *path, const posix_sp
 }
 
 /* Where dlsym is asked for all (real.c), an allocator may be in need of these before they are found. */
-static void *real_missing_mmap(void *at, size_t size, int protection, int flags, int fd, off_t offset)
-{
-    void *answer = sys_mmap(at, size, protection, flags, fd, offset);
-    return sys_is_error(answer) ? (void *)(intptr_t)real_missing_answer((long)answer) : answer;
-}
-
 static int real_missing_munmap(void *at, size_t size)
 {
     return real_missing_answer(sys_munmap(at, size));
@@ -164,8 +158,6 @@ void *real_missing(size_t index)
         MISSING(fsconfig, real_missing_fsconfig)
         MISSING(fspick, real_missing_fspick)
         MISSING(mount_setattr, real_missing_mount_setattr)
-        MISSING(mmap, real_missing_mmap)
-        MISSING(mmap64, real_missing_mmap)
         MISSING(munmap, real_missing_munmap)
         MISSING(mprotect, real_missing_mprotect)
         MISSING(madvise, real_missing_madvise)

@@ -2,7 +2,7 @@
  * SPDX-FileCopyrightText: The shunt authors */
 
 /* What takes memory away: what is remembered of it is forgotten after the call, whatever that said, since it may have done a
- * part.
+ * part. Not mmap with MAP_FIXED, since what moves data is native and not replaced (tests/bench/data.py).
  *
  * What is locked counts whole against RLIMIT_MEMLOCK, and no mapping can be excepted: index, channel and the table of directory
  * streams would take many times what a program natively needs, and a channel that is locked takes memory of the run directory
@@ -92,16 +92,6 @@ WRAPPER int pkey_mprotect(void *at, size_t size, int protection, int key)
     return WRAP_MEMORY_TAKES(true, REAL(pkey_mprotect)(at, size, protection, key));
 }
 
-WRAPPER void *mmap(void *at, size_t size, int protection, int flags, int fd, off_t offset)
-{
-    return WRAP_MEMORY_TAKES(flags & MAP_FIXED, REAL(mmap)(at, size, protection, flags, fd, offset));
-}
-
-WRAPPER void *mmap64(void *at, size_t size, int protection, int flags, int fd, off_t offset)
-{
-    return WRAP_MEMORY_TAKES(flags & MAP_FIXED, REAL(mmap64)(at, size, protection, flags, fd, offset));
-}
-
 WRAPPER void *mremap(void *at, size_t size, size_t new_size, int flags, ...)
 {
     va_list more;
@@ -152,7 +142,6 @@ long wrap_memory_call(long number, const long a[6], bool *known)
     case SYS_munmap:
     case SYS_mprotect:
     case SYS_pkey_mprotect:
-    case SYS_mmap:
     case SYS_mremap:
     case SYS_remap_file_pages:
     case SYS_madvise:

@@ -206,7 +206,7 @@ static const struct way {
     {"mprotect", take_by_protecting, NULL, false},
     {"mprotect by its number", take_by_number, NULL, false},
     {"pkey_mprotect", take_by_key, NULL, false},
-    {"mmap over it", take_by_mapping, NULL, false},
+    {"mmap over it", take_by_mapping, NULL, true},
     {"mremap", take_by_moving, NULL, false},
     {"munmap by a thread", take_in_a_thread, NULL, false},
     {"munmap by a vfork child", take_in_a_vfork_child, NULL, false},
