@@ -684,6 +684,7 @@ static int start_ask_home(struct shuntd *shuntd)
 static void *start_open_fabric(void *context)
 {
     struct shuntd *shuntd = context;
+    HOOK("fabric-opens");
     int code = peers_open(shuntd->peers, shuntd->options.fabric, start_ring_for_peers, shuntd);
     if (code != 0)
         log_warning("SHUNT_FABRIC '%s': the network cannot be opened, so no other node can join: %s", shuntd->options.fabric,

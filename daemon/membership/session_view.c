@@ -52,13 +52,14 @@ static int session_view_add_branch(struct shuntd *shuntd, const struct session_m
     return 0;
 }
 
-/* One without an address is not reached yet, and reaches nobody. */
+/* One without an address is not reached yet, and reaches nobody. Nor does this daemon before its own network is open: then it
+ * publishes its address, and adopts all that have come meanwhile. */
 static int session_view_add_member(struct shuntd *shuntd, const struct session_member *member)
 {
     if (member->number == shuntd->me.number || member->address_size == 0)
         return 0;
     int code = session_view_add_branch(shuntd, member);
-    return code == 0 && member->home != SESSION_LOST
+    return code == 0 && member->home != SESSION_LOST && peers_is_open(shuntd->peers)
                ? peers_add(shuntd->peers, member->number, member->since, member->address, member->address_size)
                : code;
 }
