@@ -461,7 +461,7 @@ static void export_look_at_mirrors(struct export *export)
 }
 
 /* The names in a directory that are meant; NULL: all of them. */
-static void export_unlink_all(int directory, const char *name, bool (*is_meant)(const char *))
+static void export_unlink_all(int directory, const char *name, bool (*is_meant)(const char *), int flags)
 {
     char buffer[4096] __attribute__((aligned(8)));
     struct disk_scan scan;
@@ -470,7 +470,7 @@ static void export_unlink_all(int directory, const char *name, bool (*is_meant)(
         return;
     while (disk_scan_next(&scan, &one) > 0)
         if (is_meant == NULL || is_meant(one->name))
-            sys_unlinkat(scan.fd, one->name, 0);
+            sys_unlinkat(scan.fd, one->name, flags);
     disk_scan_finish(&scan);
 }
 
@@ -480,30 +480,17 @@ static int export_remove_directory(int root, const char *path)
     return error == -ENOENT ? 0 : error;
 }
 
-/* That of a daemon that is about to start, which finds that the root is held, or gone, and starts again. */
-static void export_remove_claims(int root)
-{
-    char buffer[4096] __attribute__((aligned(8)));
-    struct disk_scan scan;
-    const struct disk_name *one;
-    if (disk_scan_init(&scan, root, LAYOUT_BRANCHES, buffer, sizeof buffer) < 0)
-        return;
-    while (disk_scan_next(&scan, &one) > 0)
-        sys_unlinkat(scan.fd, one->name, AT_REMOVEDIR);
-    disk_scan_finish(&scan);
-}
-
 static int export_remove_branches(const struct export *export, int root)
 {
     int error = 0;
     for (size_t i = 0; i < export->root.branch_count && error == 0; i++) {
         char path[sizeof LAYOUT_BRANCHES + 1 + LAYOUT_BRANCH_MAX];
         snprintf(path, sizeof path, LAYOUT_BRANCHES "/%s", export->root.branches[i]);
-        export_unlink_all(root, path, layout_is_catalogue);
+        export_unlink_all(root, path, layout_is_catalogue, 0);
         error = export_remove_directory(root, path);
     }
-    if (error == 0)
-        export_remove_claims(root);
+    if (error == 0) /* those of daemons that are about to start, which find that the root is held, or gone, and start again */
+        export_unlink_all(root, LAYOUT_BRANCHES, NULL, AT_REMOVEDIR);
     return error < 0 ? error : export_remove_directory(root, LAYOUT_BRANCHES);
 }
 
@@ -526,15 +513,15 @@ static int export_remove_own(const struct export *export, int root)
     int error = export_remove_branches(export, root);
     if (error < 0)
         return error;
-    export_unlink_all(root, LAYOUT_OWN, export_is_half_written);
+    export_unlink_all(root, LAYOUT_OWN, export_is_half_written, 0);
     sys_unlinkat(root, LAYOUT_OWN "/README", 0);
     sys_unlinkat(root, LAYOUT_OWN "/root", 0);
-    export_unlink_all(root, SESSION_OVER, NULL);
+    export_unlink_all(root, SESSION_OVER, NULL, 0);
     export_remove_directory(root, SESSION_OVER);
     error = sys_renameat2(root, SESSION, root, SESSION_OVER, 0);
     if (error < 0 && error != -ENOENT)
         return error;
-    export_unlink_all(root, SESSION_OVER, NULL);
+    export_unlink_all(root, SESSION_OVER, NULL, 0);
     error = export_remove_directory(root, SESSION_OVER);
     if (error == 0)
         error = export_remove_directory(root, LAYOUT_OWN);

@@ -121,7 +121,7 @@ def test_a_daemon_is_killed_while_it_writes_the_catalogue(served, point, count):
         return pathlib.Path(f"{died}.reached").exists()
 
     def is_recorded():
-        """Who has died since the last look has no counters."""
+        """A daemon that has died since the last look has no counters."""
         counters = json.loads(place.tool("n1", "status", "--json", "--root", place.root))[0].get("counters")
         return counters and counters["catalogue_names"] > 0 and counters["catalogue_behind_seconds"] == 0
 

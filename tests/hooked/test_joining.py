@@ -13,7 +13,7 @@ def beats(session):
 
 
 def test_others_join_before_the_network_of_the_first_is_open(session, tmp_path):
-    """On a busy machine opening it takes seconds. Meanwhile the first one finds, with a heartbeat, who has come."""
+    """On a busy machine opening the network takes seconds. Meanwhile the first daemon reads, with a heartbeat, that another one has joined."""
     opens = conftest.Meeting(tmp_path / "opens")
     session.start("a", SHUNT_HOOKS=opens.at("fabric-opens"))
     first = session.member("a")["pid"]

@@ -119,7 +119,7 @@ def test_a_daemon_that_ends_with_the_job_that_started_it(jobs):
 
 
 def test_a_daemon_is_killed_while_the_last_one_leaves(jobs):
-    """There is nobody but the one who leaves, who has another one settle what it left."""
+    """The user that leaves is the only one, and starts another daemon, which settles what the killed one left."""
     script = f'{WRITES.rpartition(";")[0]}; : >"$2/$1.ready"; until [ -e "$2/go" ]; do sleep 0.05; done'
     last = jobs.run(1, script=script)
     wait_until(lambda: jobs.is_ready(1))

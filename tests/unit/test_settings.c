@@ -190,7 +190,7 @@ Test(settings, roots)
     char text[PATH_MAX];
     place_directory("real");
     cr_assert_eq(symlink("real", place_path("link")), 0);
-    snprintf(text, sizeof text, "allowed_roots = /scratch:/work:%s/link\nforbidden_roots = /work/archive:/scratch/a/b\n",
+    snprintf(text, sizeof text, "allowed_roots = /scratch:/project:%s/link\nforbidden_roots = /project/archive:/scratch/a/b\n",
              place);
     write_file("site.conf", text);
     cr_assert_eq(read_all(&settings, NULL), 0);
@@ -205,7 +205,7 @@ Test(settings, roots)
         {"/scratch/c", SETTINGS_KEYS},
         {"/scratch2", SETTINGS_ALLOWED_ROOTS},
         {"/", SETTINGS_ALLOWED_ROOTS},
-        {"/work/archive", SETTINGS_FORBIDDEN_ROOTS},
+        {"/project/archive", SETTINGS_FORBIDDEN_ROOTS},
     };
     enum settings_key which;
     for (size_t i = 0; i < sizeof roots / sizeof *roots; i++) {
