@@ -4,9 +4,10 @@
 #include "recorder/record_job.h"
 
 #include <errno.h>
+#include <linux/magic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/statvfs.h>
+#include <sys/vfs.h>
 
 #include "base/clock.h"
 #include "base/hook.h"
@@ -21,7 +22,8 @@
 #define RECORD_JOB_BUFFER 32768
 #define RECORD_JOB_MARKER (O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC) /* as open takes it */
 #define RECORD_JOB_LEAST (16ull << 20) /* bytes that are left to all others on the file system of the live catalogue, */
-#define RECORD_JOB_SHARE 4             /* ... and this part of it */
+#define RECORD_JOB_SHARE_OF_MEMORY 4   /* ... and this part of it where it is memory, */
+#define RECORD_JOB_SHARE_OF_DISK 64    /* ... or a disk */
 
 /* What main's thread knows. */
 
@@ -97,11 +99,13 @@ static bool record_job_goes_on(const struct record_pass *pass)
 
 static bool record_job_has_room(const struct record_pass *pass)
 {
-    struct statvfs room;
-    if (statvfs(catalogue_path(pass->job->live), &room) != 0)
+    struct statfs room;
+    if (statfs(catalogue_path(pass->job->live), &room) != 0)
         return true;
-    const uint64_t left = (uint64_t)room.f_bavail * room.f_frsize, all = (uint64_t)room.f_blocks * room.f_frsize;
-    return left >= RECORD_JOB_LEAST && left >= all / RECORD_JOB_SHARE;
+    const bool is_memory = room.f_type == TMPFS_MAGIC || room.f_type == RAMFS_MAGIC;
+    const uint64_t left = (uint64_t)room.f_bavail * (uint64_t)room.f_frsize;
+    const uint64_t all = (uint64_t)room.f_blocks * (uint64_t)room.f_frsize;
+    return left >= RECORD_JOB_LEAST && left >= all / (is_memory ? RECORD_JOB_SHARE_OF_MEMORY : RECORD_JOB_SHARE_OF_DISK);
 }
 
 static void record_job_read(struct record_pass *pass, const struct record_part *part)

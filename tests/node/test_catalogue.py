@@ -11,7 +11,7 @@ import shutil
 import subprocess
 
 import pytest
-from conftest import PYTHON, REPOSITORY, kill_daemon, run, wait_until
+from conftest import IS_SUPERUSER, PYTHON, REPOSITORY, kill_daemon, run, wait_until
 
 NAMES = 300  # more than what is read before a catalogue is asked
 MAKE = "import os, sys\nfor i in range(int(sys.argv[2])): open(f'{sys.argv[1]}/n{i}', 'x').close()"
@@ -281,6 +281,25 @@ def test_a_clock_that_is_set_back(shunt, root, mounts, odd_file_system, kind):
     filled.start()
     assert "new" in filled.names() and len(filled.names()) == NAMES + 1
     filled.stop().check()
+
+
+def test_a_disk_that_is_nine_tenths_full_takes_a_catalogue(shunt, root, mounts, area):
+    """The quarter that is left to others is one of memory."""
+    if not IS_SUPERUSER:
+        pytest.skip("loop devices are root's")
+    image, disk = area / "image", area / "disk"
+    disk.mkdir()
+    run(["truncate", "-s", "300M", image]).check()
+    run(["mkfs.ext4", "-q", "-m", "0", image]).check()
+    mounts("mount", "-o", "loop", image, disk).check()
+    left = int(mounts("stat", "-f", "-c", "%a", disk).check()) * int(mounts("stat", "-f", "-c", "%S", disk).check()) >> 20
+    mounts("fallocate", "-l", f"{left - 30}M", disk / "filler").check()
+    filled = Root(shunt, root, "branch", mounts.prefix)
+    filled.start(SHUNT_CATALOGUE_DIR=disk)
+    filled.python("import os, sys; os.mkdir(sys.argv[1])", root / "d")
+    filled.python(MAKE, root / "d", NAMES)
+    filled.stop().check()
+    assert list(filled.path.glob(".shunt/b/*/catalogue"))
 
 
 def test_a_full_file_system_stops_the_catalogue_alone(shunt, root, mounts, area):
