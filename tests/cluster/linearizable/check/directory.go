@@ -6,8 +6,6 @@ package main
 import (
 	"fmt"
 	"syscall"
-
-	"github.com/anishathalye/porcupine"
 )
 
 // The model: a few names, each of which stands for a file or for nothing.
@@ -224,31 +222,6 @@ func carriesOut(s *state, p step) bool {
 		return s.at[p.a] == nothing
 	}
 	return false
-}
-
-func (s state) hash() uint64 {
-	sum := uint64(14695981039346656037)
-	for _, f := range s.at {
-		sum = (sum ^ uint64(f)) * 1099511628211
-	}
-	for _, f := range s.linked {
-		sum = (sum ^ uint64(f)) * 1099511628211
-	}
-	return sum
-}
-
-func model(initial state) porcupine.Model {
-	return porcupine.Model{
-		Init: func() interface{} { return initial },
-		Step: func(before, input, _ interface{}) (bool, interface{}) {
-			after := before.(state)
-			ok := carriesOut(&after, input.(step))
-			return ok, after
-		},
-		Hash:              func(s interface{}) uint64 { return s.(state).hash() },
-		DescribeOperation: func(input, _ interface{}) string { return input.(step).String() },
-		DescribeState:     func(s interface{}) string { return fmt.Sprint(s.(state).at) },
-	}
 }
 
 func slotName(slot int) string {

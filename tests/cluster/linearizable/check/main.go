@@ -14,7 +14,6 @@ import (
 	"bufio"
 	"flag"
 	"fmt"
-	"math"
 	"os"
 	"runtime"
 	"sort"
@@ -22,8 +21,6 @@ import (
 	"sync"
 	"syscall"
 	"time"
-
-	"github.com/anishathalye/porcupine"
 )
 
 // An operation as history.c writes it, and whose it is.
@@ -145,80 +142,68 @@ func stepsOfListing(p step, seen uint64) []step {
 	return all
 }
 
-func (h *history) operations(failed reading) (state, []porcupine.Operation) {
+func (h *history) steps(failed reading) (state, []timedStep) {
 	known := numbers{}
 	initial, extra := initialState(h, known)
-	var all []porcupine.Operation
+	var all []timedStep
 	unknown := file(firstUnknown)
 	for _, r := range h.records {
 		for _, p := range stepsOf(r, failed, known, extra) {
-			o := porcupine.Operation{ClientId: r.client, Input: p, Call: r.call, Return: r.back}
+			one := timedStep{p, r.call, r.back}
 			if p.maybe {
-				p.file = unknown
+				one.file = unknown
 				unknown++
-				o.Input, o.Return = p, math.MaxInt64
+				one.back = forever
 			}
-			all = append(all, o)
+			all = append(all, one)
 		}
 	}
 	if len(known) >= filesMax || unknown > lastUnknown {
 		panic("more files than the model takes")
 	}
-	sort.SliceStable(all, func(i, j int) bool { return all[i].Call < all[j].Call })
+	sort.SliceStable(all, func(i, j int) bool { return all[i].call < all[j].call })
 	return initial, all
 }
 
-func line(o porcupine.Operation, epoch int64) string {
+func (one timedStep) line(epoch int64) string {
 	end := "       ..."
-	if o.Return != math.MaxInt64 {
-		end = fmt.Sprintf("%10d", (o.Return-epoch)/1000)
+	if one.back != forever {
+		end = fmt.Sprintf("%10d", (one.back-epoch)/1000)
 	}
-	return fmt.Sprintf("  client %2d %10d ... %s us  %-45v", o.ClientId, (o.Call-epoch)/1000, end, o.Input)
+	return fmt.Sprintf("  client %2d %10d ... %s us  %-45v", one.client, (one.call-epoch)/1000, end, one.step)
 }
 
 // What happened, in an order that is possible as far as it goes, with what the names stand for after each step; then
 // what could not come next.
 func (h *history) text(failed reading) string {
 	const shown = 30
-	initial, all := h.operations(failed)
-	_, info := porcupine.CheckOperationsVerbose(model(initial), all, time.Second)
-	order := longest(info)
+	initial, all := h.steps(failed)
+	_, order := find(initial, all, time.Second)
 	var text strings.Builder
 	fmt.Fprintf(&text, "history %d, which begins with %v:\n", h.number, initial.at)
-	now, ordered := initial, map[porcupine.Operation]bool{}
-	for i, o := range order {
-		carriesOut(&now, o.Input.(step))
-		ordered[o] = true
+	now, ordered := initial, map[int]bool{}
+	for i, at := range order {
+		carriesOut(&now, all[at].step)
+		ordered[at] = true
 		if i >= len(order)-shown {
-			fmt.Fprintf(&text, "%s  %v\n", line(o, all[0].Call), now.at)
+			fmt.Fprintf(&text, "%s  %v\n", all[at].line(all[0].call), now.at)
 		}
 	}
 	fmt.Fprintf(&text, "  and then none of these:\n")
 	left := 0
-	for _, o := range all {
-		if !ordered[o] && left < shown {
+	for i, one := range all {
+		if !ordered[i] && left < shown {
 			left++
-			fmt.Fprintf(&text, "%s\n", line(o, all[0].Call))
+			fmt.Fprintf(&text, "%s\n", one.line(all[0].call))
 		}
 	}
 	return text.String()
 }
 
-func longest(info porcupine.LinearizationInfo) []porcupine.Operation {
-	var best []porcupine.Operation
-	for _, partition := range info.PartialLinearizationsOperations() {
-		for _, order := range partition {
-			if len(order) > len(best) {
-				best = order
-			}
-		}
-	}
-	return best
-}
-
-func (h *history) checkAs(failed reading, within time.Duration) porcupine.CheckResult {
-	initial, all := h.operations(failed)
-	return porcupine.CheckOperationsTimeout(model(initial), all, within)
+func (h *history) checkAs(failed reading, within time.Duration) verdict {
+	initial, all := h.steps(failed)
+	found, _ := find(initial, all, within)
+	return found
 }
 
 func (h *history) failures() int {
@@ -232,24 +217,24 @@ func (h *history) failures() int {
 }
 
 // As narrowly as possible first, which is quick, and enough if it holds: what then may have happened at the end has not.
-func (h *history) check(cut bool, within time.Duration) (porcupine.CheckResult, reading) {
+func (h *history) check(cut bool, within time.Duration) (verdict, reading) {
 	if !cut || h.failures() == 0 {
 		return h.checkAs(wrong, within), wrong
 	}
-	if h.checkAs(undone, within) == porcupine.Ok {
-		return porcupine.Ok, undone
+	if h.checkAs(undone, within) == inOrder {
+		return inOrder, undone
 	}
 	return h.checkAs(perhaps, within), perhaps
 }
 
 type tally struct {
 	sync.Mutex
-	checked, steps, wrong, undecided int
-	failed, cut, done                int // operations; histories of them, and those that some were done in
-	shown                            int
+	checked, steps, wrong, unknown int
+	failed, cut, done              int // operations; histories of them, and those that some were done in
+	shown                          int
 }
 
-func (t *tally) add(h *history, result porcupine.CheckResult, failed reading) {
+func (t *tally) add(h *history, result verdict, failed reading) {
 	t.Lock()
 	defer t.Unlock()
 	t.checked++
@@ -259,14 +244,14 @@ func (t *tally) add(h *history, result porcupine.CheckResult, failed reading) {
 		t.cut++
 	}
 	switch {
-	case result == porcupine.Illegal:
+	case result == outOfOrder:
 		t.wrong++
-	case result == porcupine.Unknown:
-		t.undecided++
+	case result == undecided:
+		t.unknown++
 	case failed == perhaps:
 		t.done++
 	}
-	if (result != porcupine.Ok || failed == perhaps) && t.shown < 3 {
+	if (result != inOrder || failed == perhaps) && t.shown < 3 {
 		t.shown++
 		fmt.Printf("%s %s", result, h.text(failed))
 	}
@@ -310,8 +295,8 @@ func main() {
 		fmt.Printf("%d operations failed in %d histories, some of which happened in %d\n", t.failed, t.cut, t.done)
 	}
 	fmt.Printf("%d histories, %d operations: %d not linearizable, %d not decided\n", t.checked, t.steps, t.wrong,
-		t.undecided)
-	if t.checked == 0 || t.wrong+t.undecided > 0 {
+		t.unknown)
+	if t.checked == 0 || t.wrong+t.unknown > 0 {
 		os.Exit(1)
 	}
 }
