@@ -363,7 +363,10 @@ def requests(pair):
 
 
 def list_until_trunk_is_proven(pair):
-    """A listing compares what is in the trunk with what is known until the times of that have stood for 50 ms: outsiders."""
+    """A listing compares what is in the trunk with what is known until the times of that, which a daemon sets once the directory
+    is quiet, have stood for 50 ms: outsiders."""
+    changed = max(leaf.stat().st_mtime_ns for leaf in pair.root.glob(".shunt/b/*/out-*/*"))
+    pair.wait_for(lambda: (pair.root / "out").stat().st_ctime_ns > changed)
     pair.on("a", sys.executable, "-c", "import os, time\nfor _ in range(3): os.listdir('out'); time.sleep(0.1)",
             cwd=pair.root).check()
 
