@@ -125,6 +125,18 @@ static bool failure_detector_is_gone(const struct shuntd *shuntd, const struct s
            peers_knows(shuntd->peers, member->number) && peers_is_silent(shuntd->peers, member->number, UNHEARD);
 }
 
+/* Nobody takes this daemon's names over, either: if it is to end, it ends as it does at a second signal. */
+static void failure_detector_decide_nothing(struct shuntd *shuntd)
+{
+    if (!shuntd->failure_detector->told)
+        log_warning("session: members are silent, but less than half of all can be reached from here, so none is removed");
+    shuntd->failure_detector->told = true;
+    if (shuntd->stop == 1) {
+        log_warning("session: ends without handing its names over: less than half of all members can be reached");
+        shuntd->stop = 2;
+    }
+}
+
 /* Those are lost that have been silent for long enough. */
 static int failure_detector_lose(struct shuntd *shuntd, const struct session_member *const charges[], size_t count)
 {
@@ -134,9 +146,7 @@ static int failure_detector_lose(struct shuntd *shuntd, const struct session_mem
     if (!loses)
         return 0;
     if (!failure_detector_reaches_half(shuntd)) {
-        if (!shuntd->failure_detector->told)
-            log_warning("session: members are silent, but less than half of all can be reached from here, so none is removed");
-        shuntd->failure_detector->told = true;
+        failure_detector_decide_nothing(shuntd);
         return 0;
     }
     shuntd->failure_detector->told = false;

@@ -132,6 +132,8 @@ def test_fewer_than_half_decide_nothing(nodes):
     assert node_names(nodes) == ["a", "b", "c"] and {"b.1", "c.1"} <= set(branches(nodes))
     failed = nodes.on("a", "ls", "d", cwd=nodes.root)
     assert failed.status != 0 and "did not answer within SHUNT_DEADLINE" in failed.err and "Input/output error" in failed.err
+    assert nodes.at("stop", "a").status == 0, "it does not wait for others to take its names over"
+    assert (nodes.root / "d").is_dir()
 
 
 def test_one_of_two_goes_on(session):
