@@ -1,13 +1,16 @@
 #!/bin/bash
 # run.sh: installs what is missing, builds three times (build/, build-asan/ with ASan and UBSan, and build-hooks/ with
-# points where tests stop what is under way), and runs every test. The last line is `N passed, N failed`, and the exit
-# status is 0 if none failed.
+# points where tests stop what is under way), and runs every test, in two lanes: tests of several nodes mostly wait, the others compute.
+# The last line is `N passed, N failed`, and the exit status is 0 if none failed.
 set -u -o pipefail
 
 cd "$(dirname "$(readlink -f "$0")")/.." || exit 1
 exec </dev/null
 results=$(mktemp -d "${TMPDIR:-/tmp}/shunt-results.XXXXXX")
-trap 'rm -rf "$results"' EXIT
+waiting=
+trap '[ -z "$waiting" ] || kill -- "-$waiting" 2>/dev/null; rm -rf "$results"' EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
 
 # stage NAME COMMAND...: runs one part; its status and its JUnit file, if it writes one, are what is counted.
 stage() {
@@ -90,28 +93,47 @@ if ! stage build build build -Dtests=enabled; then
     summary
     exit 1
 fi
-single lint bash tests/structure/lint.sh
-single release bash tests/structure/release.sh
 stage build-asan build build-asan --native-file dev.ini -Dtests=enabled
 stage build-hooks build_hooks
-stage unit meson_tests build unit
-stage unit-asan meson_tests build-asan unit-asan
-for suite in abi same node cluster; do
-    stage "$suite" pytest build "$suite" "tests/$suite"
-done
-# One cluster, whose tests take turns.
-stage slurm slurm_tests
-stage crash pytest build crash tests/crash/test_crash.py
-stage hooked pytest build-hooks hooked tests/hooked
-stage crash-hooked pytest build-hooks crash-hooked tests/crash/test_points.py
-# Not tests/same: it hands over NULL on purpose, which UBSan ends, and empties the environment that ASAN_OPTIONS is in.
-stage node-asan sanitized pytest build-asan node-asan tests/node -m "not large and not unsanitized" -k "not test_bench"
-# Nor its calls by turns, for the same reasons; 64 sanitized daemons are too many for a small machine; and a wire between the nodes
-# shows what it shows without sanitizers.
-stage cluster-asan sanitized pytest build-asan cluster-asan tests/cluster -k "not turns and not cephfs and not slow and not 64 and not logarithm and not test_times and not network"
-# A part of the cases, and few seconds: all cases, and ten minutes for each target, are for tests/crash/full.sh.
-single model bash tests/model/check.sh names lost-home lost-branch no-cas absent-while-pending confirm-lost listed-early listing peeked-once
-single fuzz bash tests/fuzz/run.sh 8
-single quickstart bash examples/quickstart.sh
+
+tests_that_wait() {
+    stage cluster pytest build cluster tests/cluster
+    # One cluster, whose tests take turns.
+    stage slurm slurm_tests
+    stage hooked pytest build-hooks hooked tests/hooked
+    stage crash-hooked pytest build-hooks crash-hooked tests/crash/test_points.py
+    # Not its calls by turns, for the reasons that node-asan has; 64 sanitized daemons are too many for a small machine; and a wire
+    # between the nodes shows what it shows without sanitizers.
+    stage cluster-asan sanitized pytest build-asan cluster-asan tests/cluster -k "not turns and not cephfs and not slow and not 64 and not logarithm and not test_times and not network"
+}
+
+tests_that_compute() {
+    single lint bash tests/structure/lint.sh
+    single release bash tests/structure/release.sh
+    stage unit meson_tests build unit
+    stage unit-asan meson_tests build-asan unit-asan
+    for suite in abi same node; do
+        stage "$suite" pytest build "$suite" "tests/$suite"
+    done
+    stage crash pytest build crash tests/crash/test_crash.py
+    # Not tests/same: it hands over NULL on purpose, which UBSan ends, and empties the environment that ASAN_OPTIONS is in.
+    stage node-asan sanitized pytest build-asan node-asan tests/node -m "not large and not unsanitized" -k "not test_bench"
+    # A part of the cases, and few seconds: all cases, and ten minutes for each target, are for tests/crash/full.sh.
+    single model bash tests/model/check.sh names lost-home lost-branch no-cas absent-while-pending confirm-lost listed-early listing peeked-once
+    single fuzz bash tests/fuzz/run.sh 8
+    single quickstart bash examples/quickstart.sh
+}
+
+# A group of its own, that goes with this script.
+set -m
+tests_that_wait >"$results/waiting.output" 2>&1 &
+waiting=$!
+set +m
+tests_that_compute
+echo
+echo "waiting for the tests of several nodes"
+wait "$waiting"
+waiting=
+cat "$results/waiting.output"
 
 summary
