@@ -244,7 +244,7 @@ static int launch_set_roots(const struct roots *own, const char *node)
     return error;
 }
 
-static int launch_set_environment(const struct roots *roots, const char *node)
+int launch_set_environment(const struct roots *roots, const char *node)
 {
     char *preload = launch_preload(getenv("LD_PRELOAD"));
     if (!preload || launch_set_roots(roots, node) < 0 || launch_set("LD_PRELOAD", preload) < 0)

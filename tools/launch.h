@@ -20,6 +20,8 @@ enum { LAUNCH_NO_SHIM = 125, LAUNCH_NOT_EXECUTABLE = 126, LAUNCH_NOT_FOUND = 127
 int launch_exec(const struct roots *, const char *node, char **command, bool asks);
 #define LAUNCH_SERVED "served"
 
+/* Makes this process's environment that of a command under the shim. 0, or -1 after a complaint. */
+int launch_set_environment(const struct roots *, const char *node);
 /* Says in this process's environment what the roots are, for programs in other mount namespaces (names/origin.h). 0, or -1
  * after a complaint. */
 int launch_set_root_ids(const struct roots *);

@@ -22,6 +22,7 @@ _shunt()
     help:*)
         mapfile -t COMPREPLY < <(compgen -W "$("$1" --help | sed -n 's/^  \([a-z]*\) .*/\1/p')" -- "$word") ;;
     *:--export) mapfile -t COMPREPLY < <(compgen -W 'now later later,submit never' -- "$word") ;;
+    *:--container) mapfile -t COMPREPLY < <(compgen -W 'podman apptainer bwrap' -- "$word") ;;
     *:--user) mapfile -t COMPREPLY < <(compgen -u -- "$word") ;;
     *:--host) mapfile -t COMPREPLY < <(compgen -A hostname -- "$word") ;;
     *:--placement) mapfile -t COMPREPLY < <(compgen -W 'auto branch' -- "$word") ;;

@@ -234,6 +234,7 @@ Test(command, every_choice_of_every_command_is_understood)
                                    {"stop", "", "", command_stop_choices},
                                    {"status", "", "", command_status_choices},
                                    {"exec", "", "", command_exec_choices, COMMAND_COMMAND},
+                                   {"env", "", "", command_env_choices},
                                    {"run", "", "", command_run_choices, COMMAND_COMMAND},
                                    {"find", "", "", command_find_choices, COMMAND_SINGLE_DASH},
                                    {"names", "", "", command_names_choices}};

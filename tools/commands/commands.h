@@ -9,7 +9,7 @@
 extern const struct choice command_ls_choices[], command_stat_choices[], command_tree_choices[], command_find_choices[],
     command_names_choices[], command_export_choices[], command_fsck_choices[], command_start_choices[], command_stop_choices[],
     command_status_choices[], command_exec_choices[], command_run_choices[], command_prove_choices[], command_cleanup_choices[],
-    command_doctor_choices[], command_config_choices[];
+    command_doctor_choices[], command_config_choices[], command_env_choices[];
 
 int command_ls(const struct command *, int argc, char **argv);
 int command_stat(const struct command *, int argc, char **argv);
@@ -23,6 +23,7 @@ int command_start(const struct command *, int argc, char **argv);
 int command_stop(const struct command *, int argc, char **argv);
 int command_status_of(const struct command *, int argc, char **argv);
 int command_exec(const struct command *, int argc, char **argv);
+int command_env(const struct command *, int argc, char **argv);
 int command_run(const struct command *, int argc, char **argv);
 int command_bench(const struct command *, int argc, char **argv);
 int command_cleanup(const struct command *, int argc, char **argv);

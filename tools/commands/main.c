@@ -21,6 +21,8 @@ static const struct command commands[] = {
      command_start},
     {"exec", "[--root DIR]... [--node NAME] [--wait SECONDS] -- COMMAND...", "Run a command under shunt, after start.",
      command_exec_choices, COMMAND_COMMAND, command_exec},
+    {"env", "[--root DIR]... [--node NAME] --container PROGRAM",
+     "Print the options with which a container is served, after start.", command_env_choices, 0, command_env},
     {"stop", "[--root DIR]... [--node NAME | --all]", "Stop the daemon; returns when it has ended.", command_stop_choices, 0,
      command_stop},
     {"status", "[--root DIR]... [--node NAME] [--all] [--verbose] [--metrics] [--json]",
