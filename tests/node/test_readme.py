@@ -39,7 +39,9 @@ def test_every_path_exists(document):
     paths = re.findall(r"`((?:lib|daemon|tools|tests|examples|include|docs)/[^`* ]+)`", text)
     links = [link for link in re.findall(r"\]\(([^)#]+)\)", text) if "://" not in link]
     for path in paths:
-        assert (REPOSITORY / path).exists(), path
+        name, _, test = path.partition("::")
+        assert (REPOSITORY / name).exists(), path
+        assert not test or f"def {test}(" in (REPOSITORY / name).read_text(), path
     for link in links:
         assert (document.parent / link).exists(), link
 
