@@ -3,6 +3,8 @@
 #include "export.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -10,6 +12,7 @@
 
 #include "base/sys.h"
 #include "base/clock.h"
+#include "client_requests.h"
 #include "copy.h"
 #include "hold.h"
 #include "json.h"
@@ -37,7 +40,8 @@ struct export
     bool stays; /* a file of this directory was refused, or is in its leaf still */
     struct union_root root;
     struct progress progress;
-    uint64_t began;
+    uint64_t began, requests; /* when it began, and what the file system's client had sent by then */
+    bool has_requests;        /* ... if that is told */
     struct json json;
     struct statx root_before;
     struct mirror_names left; /* of directories that could not be exported wholly */
@@ -547,8 +551,31 @@ static void export_remove_shunt(struct export *export)
     }
 }
 
+/* What this host's client has sent since the export began. */
+static bool export_requests(const struct export *export, uint64_t *sent)
+{
+    uint64_t now;
+    if (!export->has_requests || !client_requests_read(export->root.path, &now) || now < export->requests)
+        return false;
+    *sent = now - export->requests;
+    return true;
+}
+
+static void export_add_to_sum(const struct export *export, struct export_sum *sum)
+{
+    uint64_t sent;
+    sum->files += export->files;
+    sum->directories += export->directories;
+    if (export_requests(export, &sent)) {
+        sum->has_requests = true;
+        sum->requests += sent;
+    }
+}
+
 static void export_tell_json(struct export *export, bool complete)
 {
+    const double seconds = export_seconds(export);
+    uint64_t sent;
     struct json *json = &export->json;
     json_open(json, NULL, '{');
     json_text(json, "root", export->root.path);
@@ -559,7 +586,12 @@ static void export_tell_json(struct export *export, bool complete)
     json_unsigned(json, "directories", export->directories);
     json_unsigned(json, "conflicts", export->conflicts);
     json_unsigned(json, "orphans", export->orphans);
-    json_real(json, "seconds", export_seconds(export));
+    json_real(json, "seconds", seconds);
+    json_real(json, "files_per_second", export->options->dry_run ? NAN : (double)export->files / seconds);
+    if (export_requests(export, &sent))
+        json_unsigned(json, "requests", sent);
+    else
+        json_text(json, "requests", NULL);
     json_bool(json, "complete", complete);
     json_close(json, '}');
 }
@@ -568,18 +600,19 @@ static void export_tell_json(struct export *export, bool complete)
 static void export_tell_rate(const struct export *export)
 {
     const double seconds = export_seconds(export);
+    uint64_t sent;
     if (!export->options->dry_run && seconds >= 1)
         printf(", in %.1f s (%.0f files/s)", seconds, (double)export->files / seconds);
+    if (!export->options->dry_run && export->files > 0 && export_requests(export, &sent))
+        printf(", %" PRIu64 " requests of this host's NFS client", sent);
 }
 
 static void export_tell(struct export *export, bool complete)
 {
     bool dry = export->options->dry_run;
     progress_finish(&export->progress);
-    if (export->options->sum) {
-        export->options->sum->files += export->files;
-        export->options->sum->directories += export->directories;
-    }
+    if (export->options->sum)
+        export_add_to_sum(export, export->options->sum);
     if (export->options->json) {
         export_tell_json(export, complete);
         return;
@@ -685,6 +718,7 @@ int export_root(const char *root, const struct export_options *options)
         error_report_path(root, error);
         return STATUS_FAILED;
     }
+    export.has_requests = client_requests_read(export.root.path, &export.requests);
     stopping_catch(); /* while it is claimed, too: other hosts take the claim for one of who lives */
     int status = export_has_own(export.root.path) ? export_claimed(&export) : export_plain(&export, export.root.path);
     int signal = stopping_release();

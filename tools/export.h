@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "command.h"
 
@@ -18,6 +19,8 @@
 struct export_sum {
     size_t files, directories;
     size_t yielded; /* roots that others of the same user go on with, or export */
+    bool has_requests;
+    uint64_t requests; /* that this host's client sent meanwhile, where the file system tells (client_requests.h) */
 };
 
 struct export_options {

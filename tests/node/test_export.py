@@ -3,6 +3,7 @@
 """Export that is stopped at every step, and export across file systems, mounts and project quotas."""
 
 import itertools
+import json
 import os
 import re
 import shutil
@@ -330,3 +331,9 @@ def test_nothing_is_replaced_that_is_made_meanwhile(shunt, area, careful):
     words = [path.read_text() for path in (union.root / "out").iterdir()]
     replaced = len(made) - words.count("native")
     assert words.count("redirected") == MANY and replaced in ([0] if careful else [0, 1]), (replaced, len(made))
+
+
+def test_an_export_says_at_what_rate(shunt, root):
+    shunt.run(root, ["sh", "-c", f"mkdir {root}/d; echo data >{root}/d/f"], keep=True).check()
+    made = json.loads(shunt("export", "--json", root).check())
+    assert made["files"] == 1 and made["files_per_second"] == pytest.approx(1 / made["seconds"], rel=1e-3)

@@ -119,22 +119,35 @@ static double main_seconds(uint64_t ms)
     return (double)ms / 1000;
 }
 
+static void main_tell_exported(const struct export_sum *sum, double seconds, char *to, size_t size)
+{
+    char rate[32] = "", requests[64] = "";
+    if (seconds >= 1)
+        snprintf(rate, sizeof rate, " (%.0f files/s)", (double)sum->files / seconds);
+    if (sum->has_requests && sum->files > 0)
+        snprintf(requests, sizeof requests, " by %" PRIu64 " requests of this host's NFS client", sum->requests);
+    snprintf(to, size, "%zu file%s exported in %.1f s%s%s", sum->files, sum->files == 1 ? "" : "s", seconds, rate, requests);
+}
+
 /* The last line: standard output is the job's. */
 static void main_tell(const struct launch *launch, bool exported)
 {
     const struct agent_counts *counts = &launch->agents.counts;
-    char end[128] = "nothing exported";
+    const struct export_sum *sum = &launch->exported;
+    const double seconds = main_seconds(launch->export_ms);
+    char end[128] = "nothing exported", requests[32] = "null";
+    if (sum->has_requests)
+        snprintf(requests, sizeof requests, "%" PRIu64, sum->requests);
     if (launch->json) {
         fprintf(stderr,
                 "{\"operations\": %" PRIu64 ", \"redirected\": %" PRIu64 ", \"waited_seconds\": %.3f, \"exported\": %s, "
-                "\"exported_files\": %zu, \"export_seconds\": %.3f}\n",
+                "\"exported_files\": %zu, \"export_seconds\": %.3f, \"export_requests\": %s}\n",
                 counts->operations, counts->redirected, main_seconds(counts->waited_ms), exported ? "true" : "false",
-                launch->exported.files, main_seconds(launch->export_ms));
+                sum->files, seconds, requests);
         return;
     }
     if (exported)
-        snprintf(end, sizeof end, "%zu file%s exported in %.1f s", launch->exported.files,
-                 launch->exported.files == 1 ? "" : "s", main_seconds(launch->export_ms));
+        main_tell_exported(sum, seconds, end, sizeof end);
     error_report("%" PRIu64 " operation%s, %" PRIu64 " file%s redirected, %.1f s waited for other processes, %s",
                  counts->operations, counts->operations == 1 ? "" : "s", counts->redirected, counts->redirected == 1 ? "" : "s",
                  main_seconds(counts->waited_ms), end);
