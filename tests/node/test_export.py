@@ -12,7 +12,7 @@ import subprocess
 
 import pytest
 
-from conftest import HERE, PYTHON, assert_plain, run
+from conftest import HERE, PYTHON, assert_plain, redirected_files, run
 from union_on_disk import Union
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="mounts, owners and capabilities are root's")
@@ -331,6 +331,45 @@ def test_nothing_is_replaced_that_is_made_meanwhile(shunt, area, careful):
     words = [path.read_text() for path in (union.root / "out").iterdir()]
     replaced = len(made) - words.count("native")
     assert words.count("redirected") == MANY and replaced in ([0] if careful else [0, 1]), (replaced, len(made))
+
+
+# At the end of `shunt stop --export`.
+
+
+def stopped(shunt, root, *words, **settings):
+    return shunt("stop", "--root", root, *words, "--export", **settings)
+
+
+def test_stop_exports_if_asked(shunt, root):
+    shunt("start", "--root", root, "--placement", "branch").check()
+    shunt("exec", "--root", root, "--", "sh", "-c", f"mkdir {root}/d; echo data >{root}/d/f; echo more >{root}/d/g").check()
+    assert redirected_files(root)
+    assert stopped(shunt, root).check() == f"exported 2 files in 1 directory: {root} is a plain directory\n"
+    assert_plain(root)
+    assert (root / "d" / "f").read_text() == "data\n"
+    assert "nothing serves it" in stopped(shunt, root).err
+
+
+def test_stop_exports_what_a_session_has_left(shunt, root):
+    shunt("start", "--root", root, "--placement", "branch").check()
+    shunt("exec", "--root", root, "--", "sh", "-c", f"mkdir {root}/d; echo data >{root}/d/f").check()
+    shunt("stop", "--root", root).check()
+    assert redirected_files(root)
+    assert stopped(shunt, root).check().startswith("exported 1 file in 1 directory")
+    assert_plain(root)
+
+
+def test_stop_leaves_the_export_to_the_last_one(shunt, root):
+    settings = {"SHUNT_FABRIC": "tcp:lo"}
+    for node in "one", "two":
+        shunt("start", "--root", root, "--placement", "branch", "--node", node, **settings).check()
+        shunt("exec", "--root", root, "--node", node, "--", "sh", "-c", f"mkdir -p {root}/d; echo data >{root}/d/{node}", **settings).check()
+    first = stopped(shunt, root, "--node", "one", **settings)
+    assert first.check() == "" and "not exported yet, others of your jobs use it" in first.err
+    assert len(redirected_files(root)) == 2
+    last = stopped(shunt, root, "--node", "two", **settings)
+    assert last.check().startswith("exported 2 files in 1 directory") and last.err == ""
+    assert_plain(root)
 
 
 def test_an_export_says_at_what_rate(shunt, root):

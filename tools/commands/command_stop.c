@@ -3,39 +3,77 @@
 #include <getopt.h>
 
 #include "daemon.h"
+#include "export.h"
 #include "command.h"
 #include "commands.h"
+
+#define STOP_EXPORT (COMMAND_LONG + 1)
 
 const struct choice command_stop_choices[] = {
     {'r', "root", "DIR", "the shared directory; may be given again (default: SHUNT_ROOT)"},
     {'n', "node", "NAME", "only the daemon that goes by that name (default: all of this host)"},
     {'a', "all", NULL, "the daemons of the session on all hosts, wherever they run"},
+    {STOP_EXPORT, "export", NULL, "then make the roots that nobody serves any more plain directories again"},
     {0},
 };
 
+struct stop {
+    struct roots roots;
+    const char *node;
+    bool all, exports;
+};
+
+/* COMMAND_END, COMMAND_HELPED or COMMAND_WRONG. */
+static int command_stop_read(struct stop *stop, const struct command *command, int argc, char **argv)
+{
+    int end;
+    while ((end = command_option(command, argc, argv)) >= 0)
+        if (end == 'n')
+            stop->node = optarg;
+        else if (end == 'a')
+            stop->all = true;
+        else if (end == STOP_EXPORT)
+            stop->exports = true;
+        else if (roots_add(&stop->roots, optarg) < 0)
+            return COMMAND_WRONG;
+    return end;
+}
+
+/* A root that daemons of other nodes serve is left to the one that stops last. */
+static int command_stop_export(const struct roots *roots)
+{
+    const struct export_options options = {.yields = true};
+    int status = STATUS_OK;
+    for (size_t i = 0; i < roots->count; i++) {
+        const int answer = export_root(roots->paths[i], &options);
+        status = answer > status ? answer : status;
+    }
+    return status;
+}
+
+static int command_stop_do(struct stop *stop)
+{
+    if ((stop->all ? daemon_stop_everywhere(&stop->roots) : daemon_stop_served(&stop->roots, stop->node)) < 0)
+        return STATUS_FAILED;
+    return stop->exports ? command_stop_export(&stop->roots) : STATUS_OK;
+}
+
 int command_stop(const struct command *command, int argc, char **argv)
 {
-    const char *node = NULL;
-    bool all = false;
-    struct roots roots;
-    int end, wrong = 0;
-    roots_init(&roots);
-    while (wrong == 0 && (end = command_option(command, argc, argv)) >= 0)
-        if (end == 'n')
-            node = optarg;
-        else if (end == 'a')
-            all = true;
-        else
-            wrong = roots_add(&roots, optarg);
-    int status = wrong ? STATUS_USAGE : command_status(end);
-    if (!wrong && end == COMMAND_END && optind < argc)
+    struct stop stop = {0};
+    roots_init(&stop.roots);
+    const int end = command_stop_read(&stop, command, argc, argv);
+    int status;
+    if (end != COMMAND_END)
+        status = command_status(end);
+    else if (optind < argc)
         status = error_usage(command, "unexpected argument '%s', roots are given with --root", argv[optind]);
-    else if (!wrong && end == COMMAND_END && roots_default(&roots) < 0)
+    else if (roots_default(&stop.roots) < 0)
         status = STATUS_USAGE;
-    else if (!wrong && end == COMMAND_END && all && node != NULL)
+    else if (stop.all && stop.node != NULL)
         status = error_usage(command, "--all and --node exclude each other");
-    else if (!wrong && end == COMMAND_END && (all ? daemon_stop_everywhere(&roots) : daemon_stop_served(&roots, node)) < 0)
-        status = STATUS_FAILED;
-    roots_finish(&roots);
+    else
+        status = command_stop_do(&stop);
+    roots_finish(&stop.roots);
     return status;
 }
