@@ -4,6 +4,7 @@
 others go on. Each program runs, each status is its program's, the last job that ends exports."""
 
 import os
+import pathlib
 
 import pytest
 from slurm_cluster import wait_for
@@ -68,3 +69,20 @@ def test_two_launches_of_one_job(cluster, root, marks, program, launch):
     program.with_suffix(".rank").chmod(0o755)
     print(cluster.ended(cluster.submit(line % (0, 0) + line % (1, 1) + "wait", "-N2", "-n4", "-w", "node1,node2")))
     assert_shared(cluster, root, marks, program, 2)
+
+
+def test_an_export_as_a_job_of_its_own(cluster, root, launch):
+    """It begins when the job has ended, on one node."""
+    script = f"'for i in 1 2 3; do : >{root}/out/$SLURM_PROCID.$i; done'"
+    number = cluster.submit(f"{launch} --root {root} --placement branch --export later,submit srun -n2 sh -c {script}", "-N2", "-n2",
+                            "-w", "node1,node2")
+    said = cluster.ended(number)
+    assert "nothing exported" in said, said
+    wait_for(lambda: not (root / ".shunt").exists(), what="the export")
+    jobs = [line for line in cluster.run("scontrol", "-o", "show", "job").stdout.splitlines() if "JobName=shunt-export " in line]
+    assert len(jobs) == 1 and "NumNodes=1 " in jobs[0], jobs
+    export = dict(word.split("=", 1) for word in jobs[0].split() if "=" in word)
+    cluster.ended(export["JobId"])
+    said = pathlib.Path(export["StdOut"]).read_text()
+    assert said == f"exported 6 files in 1 directory: {root} is a plain directory\n"
+    assert sorted(os.listdir(root / "out")) == [f"{rank}.{i}" for rank in (0, 1) for i in (1, 2, 3)]
