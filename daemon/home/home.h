@@ -422,6 +422,8 @@ int home_leaf_open(struct home_leaves *, uint32_t leaf, uint32_t full);
  * owner goes on in a fresh one, once this one holds a number of names that grows with the number of leaves.
  */
 void home_leaf_note_visit(struct home_leaves *, uint32_t leaf);
+/* Has it no names in any of them? */
+bool home_leaves_are_empty(const struct home_leaves *);
 /* Is it left for that, once a name is made? */
 bool home_leaf_is_retired(const struct home_leaves *, uint32_t leaf);
 /* Another node is about to look into all of them: its owner goes on in a fresh one. */

@@ -60,6 +60,14 @@ static bool leaves_is_left(const struct home_leaves *share, uint32_t at)
     return share->visited[at] && share->name_counts[share->open[at]] >= leaves_looked_limit(share);
 }
 
+bool home_leaves_are_empty(const struct home_leaves *share)
+{
+    for (uint32_t leaf = 0; leaf < share->count; leaf++)
+        if (share->name_counts[leaf] != 0)
+            return false;
+    return true;
+}
+
 bool home_leaf_is_retired(const struct home_leaves *share, uint32_t leaf)
 {
     for (uint32_t i = 0; i < share->open_count; i++)

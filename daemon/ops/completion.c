@@ -66,9 +66,13 @@ static int completion_ended_rmdir(struct shuntd *shuntd, struct operation *opera
     return code == 0 ? home_rpc_end(shuntd, operation, NULL) : code;
 }
 
+/* When its last file has left this node's mirror, new ones are made in the trunk again until the directory is hot. */
 static int completion_ended_promotion(struct shuntd *shuntd, struct operation *operation)
 {
+    struct home_leaves *leaves = &operation->dir->leaves;
     int code = completion_count_leaf(shuntd, operation->dir, &operation->before, -1);
+    if (code == 0 && operation->before.branch == shuntd->branch && home_leaves_are_empty(leaves))
+        leaves->creates = 0;
     return code == 0 ? home_rpc_end(shuntd, operation, &operation->place) : code;
 }
 
@@ -164,16 +168,31 @@ int completion_settle_client(struct shuntd *shuntd, uint64_t client)
     return code;
 }
 
-static int completion_settle_held(struct shuntd *shuntd, struct name_question *end)
+/* Where it is by now: a promotion may have been what the name was held for. */
+static int completion_look_for(const struct shuntd *shuntd, const struct name_question *end, struct record_entry *entry,
+                               struct statx *stat)
 {
     const struct home_dir *dir = home_dir_find(shuntd->home, end->dir);
+    struct record_entry promoted = *entry;
+    const int looked = look_at_entry(shuntd, dir, entry, end->name, end->length, stat);
+    promoted.branch = 0;
+    promoted.leaf = 0;
+    if (looked != -ENOENT || entry->branch == 0 || look_at_entry(shuntd, dir, &promoted, end->name, end->length, stat) != 0 ||
+        stat->stx_ino != entry->ino)
+        return looked;
+    *entry = promoted;
+    return 0;
+}
+
+static int completion_settle_held(struct shuntd *shuntd, struct name_question *end)
+{
     struct record_entry entry;
     struct name_answer unused;
     struct statx stat;
     int code = home_get_entry(shuntd->home, end->dir, end->name, end->length, &entry);
     if (code != 0 && code != -ENOENT)
         return code;
-    const int looked = code == 0 ? look_at_entry(shuntd, dir, &entry, end->name, end->length, &stat) : code;
+    const int looked = code == 0 ? completion_look_for(shuntd, end, &entry, &stat) : code;
     if (looked == 0 || (looked != -ENOENT && entry.ino != 0)) { /* what cannot be told is as it was */
         end->entry = entry;
         end->entry.state = RECORD_LIVE;

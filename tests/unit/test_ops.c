@@ -7,6 +7,7 @@
 
 #include <dirent.h>
 
+#include "ops/completion.h"
 #include "ops_fixture.h"
 #include "union/marker.h"
 
@@ -706,6 +707,52 @@ Test(serve, a_client_ends_around_a_promotion)
     cr_assert_eq(rename(place_of(answer, 0, "out", "a"), place_path("r/out/a")), 0);
     client_ends(ME);
     assert_entry("out", "a", RECORD_LIVE, 0, ino);
+}
+
+/* A node is lost of which a process had the name: its home here looks where a promotion takes it, too. */
+static void lost_with_the_name(const char *name)
+{
+    const struct name_question claim = {
+        .op = NAME_CLAIM, .member = 9, .id = 1, .dir = id_of("out"), .name = name, .length = strlen(name)};
+    struct name_answer answer;
+    cr_assert_eq(home_ask(shuntd.home, &claim, &answer), 0);
+    cr_assert_eq(answer.result, MESSAGE_EXISTS);
+    cr_assert_eq(completion_settle_member(&shuntd, 9), 0);
+}
+
+Test(serve, a_node_is_lost_around_a_promotion)
+{
+    uint64_t ino = born("out", "a");
+    const struct message *answer = ask(ME, named(MESSAGE_LOOKUP, "out", "a"));
+    lost_with_the_name("a");
+    assert_entry("out", "a", RECORD_LIVE, 1000, ino);
+    cr_assert_eq(rename(place_of(answer, 0, "out", "a"), place_path("r/out/a")), 0);
+    lost_with_the_name("a");
+    assert_entry("out", "a", RECORD_LIVE, 0, ino);
+}
+
+Test(serve, a_node_is_lost_after_a_removal)
+{
+    born("out", "a");
+    const struct message *answer = ask(ME, named(MESSAGE_LOOKUP, "out", "a"));
+    cr_assert_eq(rename(place_of(answer, 0, "out", "a"), place_path("elsewhere")), 0, "so its inode is not used again");
+    place_file("r/out/a", "native");
+    lost_with_the_name("a");
+    cr_assert(is_unknown("out", "a"), "it is found as what programs without the shim make is");
+}
+
+/* Once its files have left, a directory stays as it is until it is hot again. */
+Test(serve, a_directory_that_was_emptied_is_cold)
+{
+    uint64_t ino[2] = {born("out", "a"), born("out", "b")};
+    home_of("out")->leaves.creates = 40;
+    for (int i = 0; i < 2; i++) {
+        const char *name = i == 0 ? "a" : "b";
+        const struct message *answer = ask(ME, named(MESSAGE_PROMOTE, "out", name));
+        cr_assert_eq(rename(place_of(answer, 0, "out", name), place_path("r/out/%s", name)), 0);
+        confirm(ME, "out", name, ino[i]);
+        cr_assert_eq(home_of("out")->leaves.creates, i == 0 ? 40 : 0);
+    }
 }
 
 /* A program without the shim made another file of that name in the trunk: nothing was promoted. */
