@@ -110,12 +110,6 @@ void process_start(char *const environment[])
     errno = saved;
 }
 
-/* -z initfirst makes this the first constructor of all; `environ` is not set yet, the arguments are. */
-__attribute__((constructor)) static void process_initialise(int count, char *arguments[], char *environment[])
-{
-    process_start(environment);
-}
-
 __attribute__((noinline)) static bool process_kernel_can_read_one(const void *at)
 {
     char byte;

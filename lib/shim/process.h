@@ -2,7 +2,7 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #pragma once
 
-/* What is configured. Set by the constructor, before the program's first instruction (state.h). */
+/* What is configured. Set by the constructor (start.c), before the program's first instruction (state.h). */
 
 #include <limits.h>
 #include <stdbool.h>

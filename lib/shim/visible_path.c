@@ -123,3 +123,16 @@ bool visible_path_path(char path[PATH_MAX])
     scratch_give(scratch);
     return mapped;
 }
+
+bool visible_path_of_mirror(struct names_root *root, const char *mirror, char path[PATH_MAX])
+{
+    const struct layout_place place = {.mirror = mirror, .mirror_length = strlen(mirror)};
+    struct scratch *scratch = scratch_take();
+    struct text to;
+    if (scratch == NULL)
+        return false;
+    text_init(&to, path, PATH_MAX);
+    const bool is_known = visible_path_directory_of(root, &place, &scratch->answer, &to);
+    scratch_give(scratch);
+    return is_known;
+}

@@ -19,3 +19,6 @@ bool visible_path_is_of_proc(int at, const char *path);
 ssize_t visible_path_link(int at, const char *path, char *buffer, size_t size, ssize_t length);
 /* The same for a canonical path: true if `path` was written again. It takes more room then. */
 bool visible_path_path(char path[PATH_MAX]);
+/* The directory that a mirror belongs to, as an absolute path. False: it is not known in this session, or is not there. */
+struct names_root;
+bool visible_path_of_mirror(struct names_root *, const char *mirror, char to[PATH_MAX]);
