@@ -11,17 +11,34 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "command.h"
+#include "config/config.h"
 #include "export.h"
+#include "live.h"
 #include "places.h"
 #include "session/session.h"
 #include "stopping.h"
 #include "union/layout.h"
 
-int leave_take(const struct command *command, const char *word, enum leave *leave)
+/* 1: it is background, or background,SECONDS; 0: it is another word; -1: not so many seconds. */
+static int leave_take_background(const char *word, uint64_t *quiet)
+{
+    const size_t length = sizeof "background" - 1;
+    uint64_t seconds = LIVE_QUIET;
+    if (strncmp(word, "background", length) != 0 || (word[length] != '\0' && word[length] != ','))
+        return 0;
+    if (word[length] == ',' && config_number_parse(word + length + 1, LIVE_QUIET_MAX, &seconds) != 0)
+        return -1;
+    *quiet = seconds * CLOCK_SECOND;
+    return 1;
+}
+
+int leave_take(const struct command *command, const char *word, enum leave *leave, uint64_t *quiet)
 {
     static const char *const words[] = {
         [LEAVE_NOW] = "now", [LEAVE_LATER] = "later", [LEAVE_SUBMIT] = "later,submit", [LEAVE_NEVER] = "never"};
+    *quiet = 0;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (strcmp(word, words[i]) == 0) {
             *leave = (enum leave)i;
@@ -30,7 +47,10 @@ int leave_take(const struct command *command, const char *word, enum leave *leav
             error_usage(command, "--export later,submit: not within a job of Slurm (use --export later)");
             return -1;
         }
-    error_usage(command, "--export '%s': not now, later, later,submit or never", word);
+    *leave = LEAVE_NOW;
+    if (leave_take_background(word, quiet) > 0)
+        return 0;
+    error_usage(command, "--export '%s': not now, background, background,SECONDS, later, later,submit or never", word);
     return -1;
 }
 

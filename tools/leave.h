@@ -4,6 +4,8 @@
 
 /* What becomes of the roots of `shunt run` and shunt-launch once their daemons have stopped: --export. */
 
+#include <stdint.h>
+
 #include "roots.h"
 
 struct command;
@@ -16,8 +18,10 @@ enum leave {
     LEAVE_NEVER,
 };
 
-/* now, later, later,submit or never. 0, or -1 after a complaint. */
-int leave_take(const struct command *, const char *word, enum leave *);
+/* now, background, later, later,submit or never. 0, or -1 after a complaint. background is LEAVE_NOW for what is left at the
+ * end; *quiet is then how long names of a directory stand still, in ns, before it leaves (live.h), else 0. */
+#define LEAVE_WORDS "now|background[,SECONDS]|later|never"
+int leave_take(const struct command *, const char *word, enum leave *, uint64_t *quiet);
 /* Once for each root; the sum gets what was exported now added, or is NULL. The exit status of a command that did nothing else;
  * it complains. */
 int leave_root(const char *root, enum leave, struct export_sum *);

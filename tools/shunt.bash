@@ -21,7 +21,7 @@ _shunt()
     case $subcommand:$previous in
     help:*)
         mapfile -t COMPREPLY < <(compgen -W "$("$1" --help | sed -n 's/^  \([a-z]*\) .*/\1/p')" -- "$word") ;;
-    *:--export) mapfile -t COMPREPLY < <(compgen -W 'now later later,submit never' -- "$word") ;;
+    *:--export) mapfile -t COMPREPLY < <(compgen -W 'now background later later,submit never' -- "$word") ;;
     *:--container) mapfile -t COMPREPLY < <(compgen -W 'podman apptainer bwrap' -- "$word") ;;
     *:--user) mapfile -t COMPREPLY < <(compgen -u -- "$word") ;;
     *:--host) mapfile -t COMPREPLY < <(compgen -A hostname -- "$word") ;;

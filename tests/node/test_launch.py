@@ -185,8 +185,20 @@ def test_when_it_is_exported(shunt, launch, root, leaving, when):
         assert sorted(os.listdir(root)) == ["a", "b"]
 
 
+def test_files_leave_in_the_background(build, root, leaving):
+    """While the command runs, which waits for it and makes another one."""
+    where = f'"{build}/tools/shunt" where "$0/a"'
+    script = f'echo 1 >"$0/a"; until test "$({where})" = "$0/a"; do sleep 0.05; done; cat "$0/a"; echo 2 >"$0/b"; {where}'
+    result = leaving(root, ["--export", "background,1"], script)
+    assert result.check() == f"1\n{root}/a\n"
+    assert_plain(root)
+    assert sorted(os.listdir(root)) == ["a", "b"]
+
+
 @pytest.mark.parametrize("when, status, words", [
-    ("soon", 2, "--export 'soon': not now, later, later,submit or never"),
+    ("soon", 2, "--export 'soon': not now, background, background,SECONDS, later, later,submit or never"),
+    ("background,0", 2, "--export 'background,0': not now"),
+    ("backgrounds", 2, "--export 'backgrounds': not now"),
     ("later,submit", 2, "--export later,submit: not within a job of Slurm (use --export later)")])
 def test_an_export_that_cannot_be_asked_for(root, leaving, when, status, words):
     result = leaving(root, ["--export", when])

@@ -14,6 +14,7 @@
 #include "daemon.h"
 #include "launch.h"
 #include "leave.h"
+#include "live.h"
 #include "scheduler.h"
 #include "share.h"
 #include "site.h"
@@ -28,7 +29,7 @@ const struct choice command_run_choices[] = {
     {'n', "node", "NAME", "what this node is called (default: the host's name)"},
     {'p', "placement", "auto|branch", "redirect files when it pays, or always (default: auto)"},
     {'f', "leaf-full", "N", "files in one leaf directory (default: by file system)"},
-    {RUN_EXPORT, "export", "now|later|never", "when to make roots plain directories again (default: now)"},
+    {RUN_EXPORT, "export", LEAVE_WORDS, "when to make roots plain directories again (default: now)"},
     {'k', "keep", NULL, "as --export never"},
     {0},
 };
@@ -41,6 +42,8 @@ struct run {
     struct daemon_options options;
     const char *node;
     enum leave leave;
+    uint64_t quiet; /* of --export background, else 0 */
+    struct live_child live;
     bool was_plain[ROOTS_MAX]; /* before it was started */
 };
 
@@ -167,7 +170,10 @@ static int command_run_end_session(struct run *run)
 static int command_run_caught(struct run *run, char **words)
 {
     bool serves = shares_enter(&run->shares, &run->roots, &run->options) == 0;
+    if (serves && run->quiet != 0)
+        live_begin(&run->live, &run->roots, run->options.node, run->quiet);
     int status = serves ? command_run_command(run, words) : RUN_NOT;
+    live_end(&run->live);
     if (status == RUN_NOT)
         return command_run_undo(run, serves);
     int end = command_run_end_session(run);
@@ -209,11 +215,12 @@ static int command_run_take_options(struct run *run, const struct command *comma
                 return COMMAND_WRONG;
             break;
         case RUN_EXPORT:
-            if (leave_take(command, optarg, &run->leave) < 0)
+            if (leave_take(command, optarg, &run->leave, &run->quiet) < 0)
                 return COMMAND_WRONG;
             break;
         default:
             run->leave = LEAVE_NEVER;
+            run->quiet = 0;
         }
     return option;
 }

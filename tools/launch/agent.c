@@ -12,9 +12,11 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "config/config.h"
 #include "counters.h"
 #include "daemon.h"
 #include "kept.h"
+#include "live.h"
 #include "signal_wait.h"
 #include "session/session.h"
 #include "share.h"
@@ -26,6 +28,7 @@ const struct choice agent_choices[] = {
     {'n', "node", "NAME", "what this node is called"},
     {'p', "placement", "auto|branch", "as of start"},
     {'f', "leaf-full", "N", "as of start"},
+    {'q', AGENT_QUIET, "SECONDS", "files leave in the background"},
     {0},
 };
 
@@ -33,7 +36,9 @@ struct agent_process {
     struct roots roots;
     struct daemon_options options;
     const char *node;
-    bool wrong; /* a root is not there */
+    bool wrong;     /* a root is not there */
+    uint64_t quiet; /* of --export background, in seconds, else 0 */
+    struct live_child live;
     struct signal_wait watch;
     struct shares shares;
 };
@@ -142,7 +147,10 @@ static void agent_serve(struct agent_process *agent)
                         shares_enter(&agent->shares, &agent->roots, &agent->options) == 0;
     signal(SIGPIPE, SIG_IGN);
     agent_tell(agent, serves ? AGENT_SERVES : AGENT_FAILED);
+    if (serves && agent->quiet != 0)
+        live_begin(&agent->live, &agent->roots, agent->options.node, agent->quiet * CLOCK_SECOND);
     agent_keep(agent);
+    live_end(&agent->live);
     agent_stop(agent);
     signal_wait_finish(&agent->watch);
 }
@@ -160,6 +168,9 @@ static int agent_take_options(struct agent_process *agent, const struct command 
             break;
         case 'p':
             agent->options.placement = optarg;
+            break;
+        case 'q':
+            agent->wrong |= config_number_parse(optarg, LIVE_QUIET_MAX, &agent->quiet) != 0;
             break;
         default:
             agent->options.leaf_full = optarg;

@@ -14,6 +14,7 @@
 #include "command.h"
 
 #define AGENT "--keep-node"
+#define AGENT_QUIET "quiet"
 #define AGENT_WORD "shunt-node"
 #define AGENT_SERVES "serves"
 #define AGENT_FAILED "failed"   /* the reason is on standard error; nothing of this node serves */

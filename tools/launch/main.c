@@ -29,7 +29,7 @@ enum { FAKE_NODES = COMMAND_LONG + 1, HOSTS, TAKEOVER, JSON, DRY_RUN, EXPORT };
 
 static const struct choice choices[] = {
     {'r', "root", "DIR", "the shared directory; may be given again (default: SHUNT_ROOT)"},
-    {EXPORT, "export", "now|later|never", "when to make roots plain directories again (default: now)"},
+    {EXPORT, "export", LEAVE_WORDS, "when to make roots plain directories again (default: now)"},
     {'k', "keep", NULL, "as --export never"},
     {'p', "placement", "auto|branch", "redirect files when it pays, or always (default: auto)"},
     {'f', "leaf-full", "N", "files in one leaf directory (default: by file system)"},
@@ -92,9 +92,10 @@ static int main_take_option(const struct command *command, struct launch *launch
         puts("shunt-launch " SHUNT_VERSION);
         return COMMAND_HELPED;
     case EXPORT:
-        return leave_take(command, optarg, &launch->leave);
+        return leave_take(command, optarg, &launch->leave, &launch->quiet);
     default:
         launch->leave = LEAVE_NEVER;
+        launch->quiet = 0;
         return 0;
     }
 }

@@ -3,11 +3,13 @@
 #include "launch/plan.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "launch.h"
 #include "capture.h"
 #include "launch/agent.h"
@@ -144,6 +146,8 @@ static void plan_compose_agent(struct launch *launch)
         arguments_add(words, "--leaf-full");
         arguments_add(words, launch->leaf_full);
     }
+    if (launch->quiet != 0)
+        arguments_format(words, "--" AGENT_QUIET "=%" PRIu64, (uint64_t)(launch->quiet / CLOCK_SECOND));
 }
 
 /* The user's own for the ranks, from the line or the environment, and the shim. */

@@ -21,6 +21,7 @@ struct launch {
     const char *placement, *leaf_full, *hosts;
     uint64_t fakes;
     enum leave leave;
+    uint64_t quiet;            /* of --export background, else 0 */
     bool was_plain[ROOTS_MAX]; /* before it was started */
     bool takeover, dry_run;
     char own[PATH_MAX]; /* this program */

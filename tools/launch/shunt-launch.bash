@@ -19,7 +19,7 @@ _shunt_launch()
         return
     fi
     case ${COMP_WORDS[COMP_CWORD - 1]} in
-    --export) mapfile -t COMPREPLY < <(compgen -W 'now later later,submit never' -- "$word") ;;
+    --export) mapfile -t COMPREPLY < <(compgen -W 'now background later later,submit never' -- "$word") ;;
     --placement | -p) mapfile -t COMPREPLY < <(compgen -W 'auto branch' -- "$word") ;;
     --root | -r) mapfile -t COMPREPLY < <(compgen -d -- "$word") ;;
     --hosts) mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
