@@ -34,6 +34,7 @@
 #define LIVE_FIRST (50 * CLOCK_MILLISECOND) /* before the first file of a directory */
 #define LIVE_REST_MAX (10 * CLOCK_SECOND)   /* between two passes */
 #define LIVE_REST_MIN (CLOCK_SECOND / 4)
+#define LIVE_BRANCHES 16          /* more are for the end */
 #define LIVE_DONE 4096            /* a power of two */
 #define LIVE_NICE 10              /* less would let those wait long who want a name that is held */
 #define LIVE_IDLE_CLASS (3 << 13) /* of ioprio_set */
@@ -45,7 +46,11 @@ struct live {
     const struct live_options *options;
     bool tells; /* of each file that cannot be moved, once */
     struct names_root *root;
-    char branch[PATH_MAX];
+    const char *node;
+    char branches[PATH_MAX];                       /* the directory of them all */
+    uint64_t branches_time;                        /* when one came or went, as they were read */
+    char branch[LIVE_BRANCHES][LAYOUT_BRANCH_MAX]; /* the node's: after a crash it has another one */
+    unsigned branch_count;
     struct promote_quiet order;
     struct progress progress;
     uint64_t began;
@@ -273,20 +278,58 @@ static int live_mirror(struct live *live, int branch, const char *mirror)
     return code < 0 ? code : 0;
 }
 
-/* 0; -EINTR: it was told to stop; another -errno. */
-static int live_pass(struct live *live)
+static int live_branch(struct live *live, const char *branch)
 {
-    char buffer[4096] __attribute__((aligned(8)));
+    char path[PATH_MAX + LAYOUT_BRANCH_MAX], buffer[4096] __attribute__((aligned(8)));
     struct disk_scan scan;
     const struct disk_name *mirror;
-    int code = disk_scan_init(&scan, AT_FDCWD, live->branch, buffer, sizeof buffer);
+    snprintf(path, sizeof path, "%s/%s", live->branches, branch);
+    int code = disk_scan_init(&scan, AT_FDCWD, path, buffer, sizeof buffer);
     if (code < 0)
-        return code;
+        return code == -ENOENT ? 0 : code;
     while (code == 0 && disk_scan_next(&scan, &mirror) > 0) {
         const bool is_mirror = !layout_is_catalogue(mirror->name);
         code = stopping() ? -EINTR : is_mirror ? live_mirror(live, scan.fd, mirror->name) : 0;
     }
     disk_scan_finish(&scan);
+    return code;
+}
+
+static bool live_is_of_node(const struct live *live, const char *branch)
+{
+    uint32_t incarnation;
+    const size_t length = layout_branch_node(branch, strlen(branch), &incarnation);
+    return length > 0 && length == strlen(live->node) && memcmp(branch, live->node, length) == 0;
+}
+
+/* They are read again where one came or went since: of many nodes each has one. */
+static int live_find_branches(struct live *live)
+{
+    char buffer[4096] __attribute__((aligned(8)));
+    struct disk_scan scan;
+    const struct disk_name *one;
+    struct statx stat;
+    int code = sys_statx(AT_FDCWD, live->branches, 0, STATX_MTIME, &stat);
+    if (code != 0 || live_time(stat.stx_mtime) == live->branches_time)
+        return code;
+    code = disk_scan_init(&scan, AT_FDCWD, live->branches, buffer, sizeof buffer);
+    if (code != 0)
+        return code;
+    live->branches_time = live_time(stat.stx_mtime);
+    live->branch_count = 0;
+    while (disk_scan_next(&scan, &one) > 0)
+        if (live->branch_count < LIVE_BRANCHES && live_is_of_node(live, one->name))
+            strcpy(live->branch[live->branch_count++], one->name);
+    disk_scan_finish(&scan);
+    return 0;
+}
+
+/* 0; -EINTR: it was told to stop; another -errno. */
+static int live_pass(struct live *live)
+{
+    int code = live_find_branches(live);
+    for (unsigned i = 0; i < live->branch_count && code == 0; i++)
+        code = live_branch(live, live->branch[i]);
     return code;
 }
 
@@ -324,16 +367,11 @@ static struct names_root *live_root(const char *path)
 static int live_init(struct live *live, const char *root, const char *node, const struct live_options *options)
 {
     struct session session;
-    struct text branch;
-    *live = (struct live){.options = options, .root = live_root(root), .began = clock_monotonic()};
-    const struct session_member *mine =
-        live->root != NULL && session_read(root, &session) == 0 ? session_find_node(&session, node) : NULL;
-    text_init(&branch, live->branch, sizeof live->branch);
-    if (mine != NULL)
-        layout_branch(&branch, root, mine->branch);
-    if (live->root != NULL)
-        session_finish(&session);
-    return mine != NULL && text_ok(&branch) ? 0 : -ENOENT;
+    *live = (struct live){.options = options, .root = live_root(root), .node = node, .began = clock_monotonic()};
+    const bool is_member = session_read(root, &session) == 0 && session_find_node(&session, node) != NULL;
+    const int length = snprintf(live->branches, sizeof live->branches, "%s/" LAYOUT_BRANCHES, root);
+    session_finish(&session);
+    return live->root != NULL && is_member && length < PATH_MAX ? 0 : -ENOENT;
 }
 
 static void live_tell_json(const struct live *live, const char *root, bool complete)

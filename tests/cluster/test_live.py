@@ -82,6 +82,19 @@ def test_the_files_of_a_node_leave(pair):
     assert live(pair, "a")["files"] == 0
 
 
+def test_after_a_crash_of_the_daemon(pair):
+    """It has another branch then, and what is in the first leaves as well."""
+    make(pair, "a", 10)
+    before = pair.member("a")
+    os.kill(before["pid"], signal.SIGKILL)
+    pair.wait_for(lambda: pair.member("a")["pid"] != before["pid"] and pair.is_settled())
+    make(pair, "a", 5, "late")
+    assert len(set(pair.root.glob(".shunt/b/a.*"))) == 2
+    wait_until_quiet(pair)
+    assert live(pair, "a")["files"] == 15 and not away(pair)
+    assert len(pair.names("b", "out")) == 15
+
+
 def test_a_directory_in_use_stays(pair):
     make(pair, "a", 10)
     report = live(pair, "a", quiet=3600)
