@@ -36,8 +36,8 @@ def served(build, area):
     """served(number of nodes, **settings) is a root that is not served yet."""
     places = []
 
-    def make(nodes, **settings):
-        places.append(ground.Served(build, area, [f"n{number}" for number in range(1, nodes + 1)], **settings))
+    def make(nodes, made=ground.Served, **settings):
+        places.append(made(build, area, [f"n{number}" for number in range(1, nodes + 1)], **settings))
         return places[0]
 
     yield make

@@ -117,6 +117,12 @@ class Ground:
         self.begun.append(process)
         return process
 
+    def begin_movers(self):
+        """Once workers are at work."""
+
+    def end_movers(self):
+        """Before it is looked at."""
+
     def end_all(self):
         """The workers that still run, after a failure."""
         end(*(process for process in self.begun if process.poll() is None))
@@ -232,6 +238,33 @@ class Served(Ground):
 
     def is_clean(self):
         self.fsck()
+
+
+class Emptied(Served):
+    """On each node a process moves whatever is in a branch to the trunk, as files leave while a session runs, but also those
+    that are in use. It is killed when the work is over."""
+
+    movers = ()
+
+    def moved(self):
+        """A file with a byte for each file that was moved."""
+        return self.area / "moved"
+
+    def begin_movers(self):
+        mover = self.build / "tests" / "cluster" / "mover"
+        with self.moved().open("ab") as to:
+            self.movers = [subprocess.Popen([*self.into(node), mover, self.root], stdin=subprocess.PIPE, stdout=to,
+                                            stderr=subprocess.DEVNULL, env=environment(**self.at(node))) for node in self.nodes]
+
+    def end_movers(self):
+        end(*self.movers)
+        for mover in self.movers:
+            mover.communicate()
+        self.movers = ()
+
+    def end_all(self):
+        self.end_movers()
+        super().end_all()
 
 
 def end(*processes):

@@ -89,6 +89,7 @@ class Round:
         nodes = itertools.cycle(self.place.nodes)
         for node in itertools.islice(nodes, max(WORKERS, len(self.place.nodes) + 1)):
             self.begin(node)
+        self.place.begin_movers()
 
     def live(self, most=LONGEST_LIFE):
         time.sleep(self.random.random() * most * self.place.base.pace)
@@ -120,6 +121,7 @@ class Round:
         self.workers = {}
 
     def oracle(self, excused=()):
+        self.place.end_movers()
         oracle = Oracle(self.logs, excused)
         operations = [worker.operations for worker in oracle.workers.values()]
         self.figures.operations += oracle.operations

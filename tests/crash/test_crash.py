@@ -4,6 +4,7 @@
 
 import dataclasses
 
+import ground
 import pytest
 import rounds
 from oracle import Failed
@@ -27,6 +28,13 @@ def test_the_oracle_holds_for_a_plain_directory(plain):
 @pytest.mark.parametrize("mode, kills", [("clients", 30), ("everything", 4)])
 def test_nothing_is_lost(served, mode, kills, nodes, placement):
     run(mode, served(nodes, placement=placement, SHUNT_LEAF_FULL="20"), kills)
+
+
+@pytest.mark.parametrize("mode, kills", [("clients", 10), ("everything", 1), ("node", 2)])
+def test_nothing_is_lost_while_files_leave(served, mode, kills):
+    place = served(3, made=ground.Emptied, SHUNT_LEAF_FULL="20")
+    run(mode, place, kills)
+    assert place.moved().stat().st_size > kills
 
 
 def test_nothing_is_lost_with_a_daemon(served):
