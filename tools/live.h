@@ -11,7 +11,6 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/types.h>
 
 #include "roots.h"
 
@@ -28,13 +27,6 @@ struct live_options {
  * which says so after a complaint, or 128 and the signal that interrupted it. */
 int live_export(const char *root, const char *node, const struct live_options *);
 
-/* A process that does so again and again, and ends with the one that began it. */
-struct live_child {
-    pid_t pid; /* 0: there is none */
-    int fd;    /* its pidfd */
-};
-
-/* Where none can be made, everything is exported at the end. Of all roots; their daemons serve. */
-void live_begin(struct live_child *, const struct roots *, const char *node, uint64_t quiet);
-/* Returns when it has ended. */
-void live_end(struct live_child *);
+/* Through those of all roots, again and again, until a signal ends the process, which waits while a name is held. Returns where
+ * none can be served any more: its user hears of that by other calls, and everything leaves at the end. */
+void live_again_and_again(const struct roots *, const char *node, const struct live_options *);

@@ -11,10 +11,10 @@
 #include <unistd.h>
 
 #include "base/sys.h"
+#include "background.h"
 #include "daemon.h"
 #include "launch.h"
 #include "leave.h"
-#include "live.h"
 #include "scheduler.h"
 #include "share.h"
 #include "site.h"
@@ -43,7 +43,7 @@ struct run {
     const char *node;
     enum leave leave;
     uint64_t quiet; /* of --export background, else 0 */
-    struct live_child live;
+    struct background background;
     bool was_plain[ROOTS_MAX]; /* before it was started */
 };
 
@@ -171,9 +171,9 @@ static int command_run_caught(struct run *run, char **words)
 {
     bool serves = shares_enter(&run->shares, &run->roots, &run->options) == 0;
     if (serves && run->quiet != 0)
-        live_begin(&run->live, &run->roots, run->options.node, run->quiet);
+        background_begin(&run->background, &run->roots, run->options.node, run->quiet);
     int status = serves ? command_run_command(run, words) : RUN_NOT;
-    live_end(&run->live);
+    background_end(&run->background);
     if (status == RUN_NOT)
         return command_run_undo(run, serves);
     int end = command_run_end_session(run);

@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "background.h"
 #include "base/clock.h"
 #include "config/config.h"
 #include "counters.h"
@@ -38,7 +39,7 @@ struct agent_process {
     const char *node;
     bool wrong;     /* a root is not there */
     uint64_t quiet; /* of --export background, in seconds, else 0 */
-    struct live_child live;
+    struct background background;
     struct signal_wait watch;
     struct shares shares;
 };
@@ -148,9 +149,9 @@ static void agent_serve(struct agent_process *agent)
     signal(SIGPIPE, SIG_IGN);
     agent_tell(agent, serves ? AGENT_SERVES : AGENT_FAILED);
     if (serves && agent->quiet != 0)
-        live_begin(&agent->live, &agent->roots, agent->options.node, agent->quiet * CLOCK_SECOND);
+        background_begin(&agent->background, &agent->roots, agent->options.node, agent->quiet * CLOCK_SECOND);
     agent_keep(agent);
-    live_end(&agent->live);
+    background_end(&agent->background);
     agent_stop(agent);
     signal_wait_finish(&agent->watch);
 }
