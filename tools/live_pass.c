@@ -68,7 +68,7 @@ static bool live_pass_is_disturbed(const struct live *live, uint64_t pause)
 {
     const uint64_t before = live_pass_trunk_time(live);
     live_pause(pause);
-    return live_pass_trunk_time(live) != before;
+    return live->has_turn && live_pass_trunk_time(live) != before;
 }
 
 static bool live_pass_batch_is_disturbed(struct live *live)
@@ -174,10 +174,10 @@ static int live_pass_take_turn(const struct live *live)
     if (fd < 0)
         return -1;
     const long code = SYS3(SYS_fcntl, fd, F_OFD_SETLK, &whole);
-    if (code != -EAGAIN && code != -EACCES)
+    if (code == 0)
         return fd;
     sys_close(fd);
-    return -EBUSY;
+    return code == -EAGAIN || code == -EACCES ? -EBUSY : -1;
 }
 
 static int live_pass_turn(struct live *live, int branch, const char *mirror)
@@ -195,6 +195,7 @@ static int live_pass_directory(struct live *live, int branch, const char *mirror
     if (live->trunk < 0)
         return LIVE_IN_USE;
     const int turn = live_pass_take_turn(live);
+    live->has_turn = turn >= 0;
     const int code = turn == -EBUSY ? LIVE_IN_USE : live_pass_turn(live, branch, mirror);
     if (turn >= 0)
         sys_close(turn);

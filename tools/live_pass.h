@@ -37,6 +37,7 @@ struct live {
     /* The directory that is being emptied. */
     char path[PATH_MAX];
     int trunk;
+    bool has_turn; /* what changes the trunk directory is no other node that moves files there */
     bool is_again; /* what is in the leaf was gone through before */
     unsigned batch;
     uint64_t batch_began;
