@@ -14,6 +14,7 @@
  * SHUNT_PRELOAD_FROM_BIN are the way from bindir to what is installed, so a tree that was moved as a whole
  * still works. */
 static const char *const daemon_places[] = {"../daemon/shuntd", SHUNT_DAEMON_FROM_BIN, "shuntd", NULL};
+static const char *const mount_places[] = {"mount/shunt-mount", SHUNT_MOUNT_FROM_BIN, NULL};
 static const char *const shunt_places[] = {"shunt", NULL};
 static const char *const preload_places[] = {"../lib/shim/libshunt_preload.so", SHUNT_PRELOAD_FROM_BIN, NULL};
 
@@ -28,31 +29,45 @@ static bool places_own_directory(char to[PATH_MAX])
     return true;
 }
 
-static int places_look(const char *const *places, const char *what, char to[PATH_MAX])
+static bool places_find(const char *const *places, const char *directory, char to[PATH_MAX])
 {
-    char directory[PATH_MAX], candidate[2 * PATH_MAX];
-    if (!places_own_directory(directory)) {
-        error_report("%s: cannot be found, since /proc/self/exe cannot be read (mount /proc)", what);
-        return -1;
-    }
+    char candidate[2 * PATH_MAX];
     for (; *places; places++) {
         bool absolute = **places == '/';
         snprintf(candidate, sizeof candidate, "%s%s%s", absolute ? "" : directory, absolute ? "" : "/", *places);
         if (realpath(candidate, to) && access(to, R_OK) == 0)
-            return 0;
+            return true;
     }
-    error_report("%s: not found next to %s/shunt (build or install shunt as a whole)", what, directory);
+    return false;
+}
+
+static int places_look(const char *const *places, const char *what, const char *remedy, char to[PATH_MAX])
+{
+    char directory[PATH_MAX];
+    if (!places_own_directory(directory))
+        error_report("%s: cannot be found, since /proc/self/exe cannot be read (mount /proc)", what);
+    else if (places_find(places, directory, to))
+        return 0;
+    else
+        error_report("%s: not found next to %s/shunt (%s)", what, directory, remedy);
     return -1;
 }
 
+#define PLACES_WHOLE "build or install shunt as a whole"
+
 int places_daemon(char to[PATH_MAX])
 {
-    return places_look(daemon_places, "shuntd", to);
+    return places_look(daemon_places, "shuntd", PLACES_WHOLE, to);
 }
 
 int places_preload(char to[PATH_MAX])
 {
-    return places_look(preload_places, "libshunt_preload.so", to);
+    return places_look(preload_places, "libshunt_preload.so", PLACES_WHOLE, to);
+}
+
+int places_mount(char to[PATH_MAX])
+{
+    return places_look(mount_places, "shunt-mount", "build shunt with libfuse3 and -Dmount=enabled", to);
 }
 
 const char *places_site_file(char to[PATH_MAX])
@@ -67,5 +82,5 @@ const char *places_site_file(char to[PATH_MAX])
 
 int places_shunt(char to[PATH_MAX])
 {
-    return places_look(shunt_places, "shunt", to);
+    return places_look(shunt_places, "shunt", PLACES_WHOLE, to);
 }

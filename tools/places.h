@@ -10,6 +10,8 @@
 int places_daemon(char to[PATH_MAX]);
 int places_preload(char to[PATH_MAX]);
 int places_shunt(char to[PATH_MAX]);
+/* ... of `shunt mount`, which is an option of the build. */
+int places_mount(char to[PATH_MAX]);
 /* The site's file in the tree that this program is of, which need not be there; into `to`, or constant. NULL: it cannot be
  * told. */
 const char *places_site_file(char to[PATH_MAX]);

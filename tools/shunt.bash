@@ -26,7 +26,8 @@ _shunt()
     *:--user) mapfile -t COMPREPLY < <(compgen -u -- "$word") ;;
     *:--host) mapfile -t COMPREPLY < <(compgen -A hostname -- "$word") ;;
     *:--placement) mapfile -t COMPREPLY < <(compgen -W 'auto branch' -- "$word") ;;
-    *:--root | export:* | fsck:* | names:*)
+    mount:--log | mount:-l) mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
+    *:--root | export:* | fsck:* | names:* | mount:* | umount:*)
         mapfile -t COMPREPLY < <(compgen -d -- "$word")
         [[ $word != -* ]] || mapfile -t COMPREPLY < <(compgen -W "$(_shunt_options "$1" "$subcommand")" -- "$word") ;;
     bench:--operations | bench:-o | bench:--neighbour | bench:-b)

@@ -22,6 +22,8 @@ class Shunt(MesonPackage):
 
     version("0.1.0")
 
+    variant("mount", default=False, description="shunt mount, by FUSE")
+
     depends_on("c", type="build")
     depends_on("meson@1.0.0:", type="build")
     depends_on("xxhash")
@@ -29,9 +31,11 @@ class Shunt(MesonPackage):
     depends_on("libsodium")
     depends_on("lmdb")
     depends_on("libfabric@1.17: fabrics=tcp")
+    depends_on("libfuse@3.3:", when="+mount")
 
     conflicts("platform=darwin")
     conflicts("platform=windows")
 
     def meson_args(self):
-        return ["-Dtests=disabled"]
+        mount = "enabled" if self.spec.satisfies("+mount") else "disabled"
+        return ["-Dtests=disabled", f"-Dmount={mount}"]

@@ -313,7 +313,7 @@ def test_standard_output_that_is_full(shunt, union):
     assert "standard output: cannot be written" in result.err
 
 
-SUBCOMMANDS = ["run", "start", "exec", "env", "stop", "status", "cleanup", "config", "doctor", "ls", "stat", "tree", "where", "find", "names", "export", "fsck", "bench"]
+SUBCOMMANDS = ["run", "start", "exec", "env", "mount", "umount", "stop", "status", "cleanup", "config", "doctor", "ls", "stat", "tree", "where", "find", "names", "export", "fsck", "bench"]
 
 
 def test_help_is_one_table(shunt):

@@ -12,7 +12,7 @@ import subprocess
 import sys
 
 HARDENED = ["daemon/shuntd", "tools/shunt", "tools/shunt-launch", "lib/api/libshunt.so.*[0-9]"]
-IF_BUILT = ["tools/spank/spank_shunt.so"]
+IF_BUILT = ["tools/spank/spank_shunt.so", "tools/mount/shunt-mount"]
 PRELOAD = "lib/shim/libshunt_preload.so"
 
 

@@ -9,7 +9,7 @@
 extern const struct choice command_ls_choices[], command_stat_choices[], command_tree_choices[], command_find_choices[],
     command_names_choices[], command_export_choices[], command_fsck_choices[], command_start_choices[], command_stop_choices[],
     command_status_choices[], command_exec_choices[], command_run_choices[], command_prove_choices[], command_cleanup_choices[],
-    command_doctor_choices[], command_config_choices[], command_env_choices[];
+    command_doctor_choices[], command_config_choices[], command_env_choices[], command_mount_choices[];
 
 int command_ls(const struct command *, int argc, char **argv);
 int command_stat(const struct command *, int argc, char **argv);
@@ -29,4 +29,6 @@ int command_bench(const struct command *, int argc, char **argv);
 int command_cleanup(const struct command *, int argc, char **argv);
 int command_doctor(const struct command *, int argc, char **argv);
 int command_config(const struct command *, int argc, char **argv);
+int command_mount(const struct command *, int argc, char **argv);
+int command_umount(const struct command *, int argc, char **argv);
 int command_prove(const struct command *, int argc, char **argv);

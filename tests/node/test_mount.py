@@ -1,0 +1,414 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# SPDX-FileCopyrightText: The shunt authors
+"""`shunt mount`: what programs without the library see of a root through FUSE is what those under shunt see, at once, and
+what calls answer there is what they answer on a plain directory."""
+
+import errno
+import fcntl
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from conftest import PYTHON, REPOSITORY, assert_equal_snapshots, environment, is_running, run, snapshot, wait_until
+from test_failures import Session, one_sentence, session, started  # noqa: F401: fixtures
+
+sys.path.append(str(REPOSITORY / "tests" / "same"))
+import compare  # noqa: E402: of the directory above
+
+BUILD = pathlib.Path(os.environ.get("SHUNT_BUILD", REPOSITORY / "build")).resolve()
+SERVER = BUILD / "tools" / "mount" / "shunt-mount"
+
+pytestmark = pytest.mark.skipif(not SERVER.exists() or not os.access("/dev/fuse", os.R_OK | os.W_OK) or
+                                not shutil.which("fusermount3"), reason="needs FUSE, and a build with libfuse3")
+
+# Where one mount differs from another by what FUSE is, or by whom it lets in: no files without a name, no birth time, no
+# file attributes; its own type, limits and handles; it is for the one who mounted it and those credentials alone.
+OF_FUSE = re.compile(r".*\(TMPFILE|(SYS_)?(f?statv?fs|name_to_handle_at|f?pathconf)|file_[gs]etattr|users ")
+
+
+def is_mounted(path):
+    return f" {path} fuse.shunt " in pathlib.Path("/proc/self/mounts").read_text()
+
+
+class Mount:
+    """A root that is mounted, and a session that serves it."""
+
+    def __init__(self, of, at, log):
+        self.session, self.root, self.at, self.log, self.server = of, of.root, at, log, None
+
+    def mount(self, *options, **settings):
+        done = self.session.tool("mount", "--log", self.log, *options, self.root, self.at, timeout=60, **settings)
+        self.server = self.find_server()
+        return done
+
+    def umount(self):
+        return self.session.tool("umount", self.at, timeout=60)
+
+    def find_server(self):
+        words = f"\0--\0{self.root}\0{self.at}\0"
+        for process in pathlib.Path("/proc").glob("[0-9]*"):
+            try:
+                if words in (process / "cmdline").read_text() and (process / "comm").read_text() == "shunt-mount\n":
+                    return int(process.name)
+            except OSError:
+                continue
+        return None
+
+    def end(self):
+        """Whatever the test left."""
+        while is_mounted(self.at):
+            if self.umount().status != 0:
+                run(["umount", "--lazy", self.at] if os.geteuid() == 0 else ["fusermount3", "-u", "-z", self.at])
+        wait_until(lambda: not self.server or not is_running(self.server))
+
+
+@pytest.fixture
+def unmounted(started, area):  # noqa: F811: the fixture
+    at = area / "mount"
+    at.mkdir()
+    made = Mount(started, at, area / "log")
+    yield made
+    made.end()
+
+
+@pytest.fixture
+def mount(unmounted):
+    unmounted.mount().check()
+    return unmounted
+
+
+# Answers
+
+
+# Those that take their time in any case are left out of the quick run.
+PARTS = ["open", "stat", "names", "pairs", "meta", "times", "xattr", "inherit", "directory", "temp", "locks", "kinds"]
+
+
+def same(root, *words):
+    program, plugin = (BUILD / "tests" / "same" / name for name in ("same", "same_plugin.so"))
+    every = os.environ.get("SHUNT_SAME_EVERY")
+    words = [program, f"--every={every or 500}", "--phase=3", root, plugin, *([] if every else PARTS)]
+    done = subprocess.run(words, cwd="/", stdin=subprocess.DEVNULL, capture_output=True, timeout=1200,
+                          env={"LC_ALL": "C", "PATH": "/usr/bin:/bin"}, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    text = done.stdout.decode(errors="replace").replace(str(root.parent), "ABOVE")
+    return re.sub(r"mask 1fff", "mask 17ff", text)
+
+
+def test_calls_answer_as_on_a_plain_directory(mount, area, monkeypatch):
+    roots = area / "plain" / "above" / "root", mount.at / "above" / "root"
+    for root in roots:
+        root.mkdir(parents=True)
+    monkeypatch.setattr(compare, "EXCEPTED", OF_FUSE)
+    native, seen = map(same, roots)
+    assert not (unlike := compare.differences(native, seen)), unlike
+    assert len(compare.blocks(native)) > 150
+
+
+PROGRAMS = r"""
+umask 027
+mkdir src src/a src/b; for i in $(seq 40); do echo "text $i" >src/a/f$i; done
+cp src/a/f1 src/b/g; ln src/b/g src/b/h; ln -s ../a/f2 src/b/s; chmod 751 src/a; chmod 400 src/a/f3
+touch -d 2001-02-03T04:05:06.789 src/a/f4; setfattr -n user.colour -v blue src/a/f5; mkfifo src/b/p; truncate -s 3M src/b/hole
+export GIT_CONFIG_GLOBAL=/dev/null HOME=/nowhere GIT_AUTHOR_DATE='@1000000000 +0000' GIT_COMMITTER_DATE='@1000000000 +0000'
+git init -q repo; cd repo; git config user.name n; git config user.email e@x; cp ../src/a/f* .
+git add .; git commit -qm one; git mv f1 moved; echo more >>f2; rm -f f3; git status --porcelain; git commit -qam two
+git checkout -q HEAD~1; ls; git checkout -q -; git gc -q; git fsck; git log --format=%T; cd ..; rm -rf repo/.git/index repo/.git/logs
+tar cf all.tar --xattrs src; mkdir from-tar; tar xf all.tar --xattrs -C from-tar; rm all.tar; tar cf - from-tar | tar tf - | sort
+rsync -aHX src/ synced/; rsync -aHXi src/ synced/; rm src/a/f9; rsync -aHXOi --delete src/ synced/
+getfattr --only-values -n user.colour synced/a/f5; stat -c %h synced/b/h; stat -c %y synced/a/f4
+sqlite3 data.db 'create table t(x); insert into t values(1); begin; insert into t values(2); rollback; select * from t'
+sqlite3 data.db 'pragma journal_mode=wal; insert into t values(3); select count(*) from t'; rm data.db
+B=busybox
+$B cp -a src by-busybox; $B find by-busybox -type f | $B sort | $B head -5; $B sed -i s/text/word/ by-busybox/a/f1
+$B mv by-busybox/a by-busybox/z; $B rm -r by-busybox/z/f10 by-busybox/b; $B grep -c word by-busybox/z/f1; $B du -s by-busybox >/dev/null
+$B sh -c 'set -o noclobber; echo once >excl; { echo twice >excl; } 2>/dev/null || echo exclusive'; $B tar cf - synced | $B tar tf - | $B wc -l
+"""
+
+
+def test_real_programs(mount, area):
+    if not shutil.which("busybox"):
+        pytest.skip("needs busybox, linked statically")
+    plain, seen = area / "plain", mount.at / "plain"
+    plain.mkdir()
+    seen.mkdir()
+    outputs = [run(["bash", "-euo", "pipefail", "-c", PROGRAMS], cwd=root).check() for root in (plain, seen)]
+    assert outputs[0] == outputs[1]
+    assert_equal_snapshots(snapshot(plain), snapshot(seen))
+
+
+LISTING = r"""
+import ctypes, os, sys
+libc = ctypes.CDLL(None, use_errno=True)
+libc.opendir.restype = libc.readdir.restype = ctypes.c_void_p
+libc.telldir.restype = ctypes.c_long
+for f in (libc.readdir, libc.telldir): f.argtypes = [ctypes.c_void_p]
+libc.seekdir.argtypes = [ctypes.c_void_p, ctypes.c_long]
+stream = libc.opendir(sys.argv[1].encode())
+places, names = [], []
+while True:
+    places.append(libc.telldir(stream))
+    entry = libc.readdir(stream)
+    if not entry: break
+    names.append(ctypes.string_at(entry + 19))
+for i in range(0, len(names), 97):
+    libc.seekdir(stream, places[i])
+    assert ctypes.string_at(libc.readdir(stream) + 19) == names[i], i
+assert len(set(names)) == len(names) == 3002, len(names)
+"""
+
+
+def test_a_long_listing_and_its_places(mount):
+    directory = mount.at / "many"
+    directory.mkdir()
+    for i in range(3000):
+        (directory / f"name{i}").touch()
+    run([PYTHON, "-c", LISTING, directory]).check()
+
+
+# What others see
+
+AGENT = r"""
+import errno, fcntl, json, os, sys
+files = {}
+def exclusive(path): os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+def write(path, text):
+    with open(path, "w") as file: file.write(text)
+def read(path):
+    with open(path) as file: return file.read()
+def keep(path): files[path] = os.open(path, os.O_RDWR)
+def kept(path): return os.pread(files[path], 100, 0).decode()
+def size(path): return os.fstat(files[path]).st_size
+def drop(path): os.close(files.pop(path))
+def lock(path): fcntl.lockf(files[path], fcntl.LOCK_EX | fcntl.LOCK_NB)
+def unflock(path): fcntl.flock(files[path], fcntl.LOCK_UN)
+def flock(path): fcntl.flock(files[path], fcntl.LOCK_EX | fcntl.LOCK_NB)
+def names(path): return sorted(os.listdir(path))
+def stat(path):
+    it = os.stat(path)
+    return [it.st_ino, it.st_size, it.st_mode, it.st_nlink]
+for line in sys.stdin:
+    verb, *words = json.loads(line)
+    try:
+        answer = {**globals(), **vars(os)}[verb](*words) if verb not in globals() else globals()[verb](*words)
+    except OSError as error:
+        answer = errno.errorcode[error.errno]
+    print(json.dumps(answer), flush=True)
+"""
+
+
+class Agent:
+    """A process that does what it is told, below one directory."""
+
+    def __init__(self, command, top, env):
+        self.top = str(top)
+        self.process = subprocess.Popen([*map(str, command), PYTHON, "-c", AGENT], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        text=True, cwd="/", env=env)
+
+    def __call__(self, verb, path, *words):
+        self.process.stdin.write(json.dumps([verb, f"{self.top}/{path}", *words]) + "\n")
+        self.process.stdin.flush()
+        return json.loads(self.process.stdout.readline())
+
+    def end(self):
+        self.process.stdin.close()
+        self.process.wait(30)
+
+
+@pytest.fixture
+def agents(mount):
+    """One below the mount, without the library, and one under shunt below the root."""
+    settings = environment(SHUNT_RUN_DIR=mount.session.run_base, SHUNT_NODE="n1")
+    made = [Agent([], mount.at / "out", settings),
+            Agent([mount.session.shunt.path, "exec", "--root", mount.root, "--"], mount.root / "out", settings)]
+    yield made
+    for agent in made:
+        agent.end()
+
+
+def test_each_change_is_seen_on_the_other_side_at_once(agents):
+    for one, other in (agents, agents[::-1]):
+        for i in range(30):
+            name = f"f{i}"
+            assert other("stat", name) == "ENOENT"
+            one("write", name, "x" * i)
+            assert other("stat", name) == one("stat", name) and other("read", name) == "x" * i
+            assert other("exclusive", name) == "EEXIST" and name in other("names", ".")
+            other("keep", name)
+            one("write", name, "again")
+            assert other("size", name) == 5
+            one("unlink", name)
+            assert other("stat", name) == "ENOENT" and other("names", ".") == [] and other("size", name) == 5
+            other("drop", name)
+        one("mkdir", "d")
+        assert other("names", "d") == [] and other("exclusive", "d/in") is None and one("rmdir", "d") == "ENOTEMPTY"
+        assert one("unlink", "d/in") is None and other("rmdir", "d") is None and one("stat", "d") == "ENOENT"
+
+
+def test_contents_that_change_under_an_open_file(agents):
+    for one, other in (agents, agents[::-1]):
+        one("write", "f", "first")
+        other("keep", "f")
+        assert other("kept", "f") == "first"
+        one("write", "f", "the second, longer")
+        assert other("kept", "f") == "the second, longer"
+        other("drop", "f")
+
+
+def test_locks_exclude_on_both_sides(agents, mount):
+    agents[0]("write", "f", "")
+    for lock in ("lock", "flock"):
+        for agent in agents:
+            agent("keep", "f")
+        for one, other in (agents, agents[::-1]):
+            assert one(lock, "f") is None and other(lock, "f") == "EAGAIN"
+            if lock == "flock":  # FUSE tells of the last close later
+                one("unflock", "f")
+            one("drop", "f")
+            assert other(lock, "f") is None
+            other("drop", "f")
+            one("keep", "f")
+            other("keep", "f")
+        for agent in agents:
+            agent("drop", "f")
+
+
+def test_processes_of_the_mount_exclude_each_other_and_a_wait_is_interrupted(mount):
+    path = mount.at / "out" / "f"
+    with open(path, "w") as file, open(path, "w") as another:
+        for call in (fcntl.lockf, fcntl.flock):
+            call(file, fcntl.LOCK_EX)
+            code = f"""
+import fcntl, signal, sys
+class Woken(Exception): pass
+def wake(*_): raise Woken
+signal.signal(signal.SIGALRM, wake)
+with open({str(path)!r}, "r+") as file:
+    try:
+        fcntl.{call.__name__}(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        sys.exit("not excluded")
+    except BlockingIOError: pass
+    signal.setitimer(signal.ITIMER_REAL, 0.1)
+    try:
+        fcntl.{call.__name__}(file, fcntl.LOCK_EX)
+        sys.exit("not excluded, having waited")
+    except Woken: pass
+    print("woken", flush=True)
+    fcntl.{call.__name__}(file, fcntl.LOCK_EX)
+    print("locked", flush=True)
+"""
+            process = subprocess.Popen([PYTHON, "-c", code], stdout=subprocess.PIPE, text=True)
+            assert process.stdout.readline() == "woken\n"
+            call(file, fcntl.LOCK_UN)
+            assert process.stdout.readline() == "locked\n" and process.wait(30) == 0
+        fcntl.lockf(file, fcntl.LOCK_EX)
+        fcntl.lockf(another, fcntl.LOCK_EX)  # of one process: no other's
+
+
+EXCLUSIVE = r"""
+import os, sys
+made = 0
+for i in range(400):
+    try:
+        os.close(os.open(f"{sys.argv[1]}/n{i}", os.O_CREAT | os.O_EXCL | os.O_WRONLY)); made += 1
+    except FileExistsError: pass
+print(made)
+"""
+
+
+def test_a_name_is_made_exclusively_once(mount):
+    command = [PYTHON, "-c", EXCLUSIVE]
+    outside = mount.session.popen(*command, mount.root / "out", stdout=subprocess.PIPE)
+    inside = [subprocess.Popen([*command, mount.at / "out"], stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    assert sum(int(process.communicate(timeout=60)[0]) for process in (outside, *inside)) == 400
+
+
+def test_as_many_files_as_the_kernel_likes_with_few_descriptors(unmounted):
+    unmounted.session.prefix = ["prlimit", "--nofile=500:500"]
+    unmounted.mount().check()
+    unmounted.session.prefix = []
+    for i in range(1500):
+        (unmounted.at / "out" / f"f{i}").write_text(str(i))
+    assert sum(int((unmounted.at / "out" / f"f{i}").read_text()) for i in range(1500)) == sum(range(1500))
+    assert len(os.listdir(f"/proc/{unmounted.server}/fd")) < 500
+
+
+# Ends
+
+
+def test_a_server_that_is_killed(mount):
+    (mount.at / "out" / "f").write_text("kept")
+    fd = os.open(mount.at / "out" / "f", os.O_RDWR)
+    os.kill(mount.server, signal.SIGKILL)
+    wait_until(lambda: not is_running(mount.server))
+    for call in (lambda: os.stat(mount.at / "out"), lambda: os.listdir(mount.at), lambda: os.write(fd, b"lost"),
+                 lambda: os.fsync(fd), lambda: os.close(fd)):
+        with pytest.raises(OSError) as caught:
+            call()
+        assert caught.value.errno in (errno.ENOTCONN, errno.ECONNABORTED)
+    one_sentence(mount.mount(), mount.at, "shunt umount")
+    mount.umount().check()
+    mount.mount().check()
+    assert (mount.at / "out" / "f").read_text() == "kept"
+
+
+def test_a_mount_in_use_stays_until_it_is_free(mount):
+    with open(mount.at / "f", "w") as file:
+        one_sentence(mount.umount(), mount.at, "in use")
+        file.write("still")
+    mount.umount().check()
+    assert not is_mounted(mount.at) and os.listdir(mount.at) == []
+    wait_until(lambda: not is_running(mount.server))
+    assert mount.session.exec("cat", mount.root / "f").check() == "still"
+    one_sentence(mount.umount(), mount.at, "not a mount")
+
+
+def test_a_server_that_is_told_to_end(mount):
+    os.kill(mount.server, signal.SIGTERM)
+    wait_until(lambda: not is_mounted(mount.at) and not is_running(mount.server))
+
+
+def test_a_daemon_that_crashes_beneath(mount):
+    (mount.at / "out" / "before").write_text("1")
+    mount.session.crash_daemon()
+    (mount.at / "out" / "after").write_text("2")
+    assert sorted(os.listdir(mount.at / "out")) == ["after", "before"]
+    mount.umount().check()
+    assert mount.session.names("out") == ["after", "before"]
+
+
+def test_a_session_that_ends_beneath(mount):
+    (mount.at / "out" / "f").write_text("1")
+    mount.session.stop().check()
+    with pytest.raises(OSError) as caught:
+        (mount.at / "out" / "g").write_text("2")
+    assert caught.value.errno == errno.EIO
+    assert str(mount.root) in mount.log.read_text()
+    mount.umount().check()
+    wait_until(lambda: not is_running(mount.server))
+    assert not list(mount.root.rglob("g"))
+
+
+def test_where_nothing_can_be_mounted(unmounted, area):
+    root, tool = unmounted.root, unmounted.session.tool
+    for at in (root, root / "out", area):
+        one_sentence(tool("mount", root, at), at, "apart from the root")
+    one_sentence(tool("mount", root, area / "none"), "none", "No such file")
+    one_sentence(tool("mount", "-o", "ro,allow_other", root, unmounted.at), "allow_other")
+    one_sentence(tool("mount", root), "a root and a directory")
+    one_sentence(tool("umount", area), "not a mount")
+    assert not is_mounted(unmounted.at)
+
+
+def test_a_mount_to_read(unmounted):
+    unmounted.mount("-o", "ro").check()
+    with pytest.raises(OSError) as caught:
+        (unmounted.at / "f").write_text("")
+    assert caught.value.errno == errno.EROFS and os.listdir(unmounted.at) == ["out"]

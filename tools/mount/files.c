@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+
+/* Open files: the descriptor is the kernel's own of the real file. */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "lock.h"
+#include "view.h"
+
+/* What is about the name is over once a file is open; O_DIRECT is the kernel's part, whose buffers the server's are not. */
+static int files_flags(struct fuse_file_info *file, int without)
+{
+    file->direct_io = (file->flags & O_DIRECT) != 0;
+    return (file->flags & ~(without | O_DIRECT)) | O_CLOEXEC;
+}
+
+static void files_open(fuse_req_t request, fuse_ino_t number, struct fuse_file_info *file)
+{
+    char path[VIEW_PATH];
+    struct inode *inode = view_inode(request, number);
+    const int fd = open(view_path(inode, path), files_flags(file, O_CREAT | O_EXCL | O_NOFOLLOW | O_NOCTTY));
+    if (fd < 0) {
+        fuse_reply_err(request, errno);
+        return;
+    }
+    file->fh = (uint64_t)fd;
+    inode_open(&view_of(request)->inodes, inode, 1);
+    if (fuse_reply_open(request, file) < 0) { /* interrupted: nobody will close it */
+        inode_open(&view_of(request)->inodes, inode, -1);
+        close(fd);
+    }
+}
+
+/* A symbolic link that came to be here since the kernel looked: it looks again, and follows it itself. */
+static int files_made_link(int error)
+{
+    return error == ELOOP ? ESTALE : error;
+}
+
+static void files_create(fuse_req_t request, fuse_ino_t parent, const char *name, mode_t mode, struct fuse_file_info *file)
+{
+    struct fuse_entry_param entry;
+    struct inode_table *inodes = &view_of(request)->inodes;
+    view_take_umask(request);
+    const int fd = openat(view_inode(request, parent)->fd, name, files_flags(file, O_NOCTTY) | O_CREAT | O_NOFOLLOW, mode);
+    const int error = fd < 0 ? files_made_link(errno) : view_lookup_open(request, fd, parent, name, &entry);
+    if (error) {
+        fuse_reply_err(request, error);
+        if (fd >= 0)
+            close(fd);
+        return;
+    }
+    struct inode *inode = view_inode(request, entry.ino);
+    file->fh = (uint64_t)fd;
+    inode_open(inodes, inode, 1);
+    if (fuse_reply_create(request, &entry, file) < 0) {
+        inode_open(inodes, inode, -1);
+        inode_forget(inodes, inode, 1);
+        close(fd);
+    }
+}
+
+static void files_read(fuse_req_t request, fuse_ino_t number, size_t size, off_t offset, struct fuse_file_info *file)
+{
+    struct fuse_bufvec from = FUSE_BUFVEC_INIT(size);
+    from.buf[0].flags = FUSE_BUF_IS_FD | FUSE_BUF_FD_SEEK;
+    from.buf[0].fd = (int)file->fh;
+    from.buf[0].pos = offset;
+    fuse_reply_data(request, &from, FUSE_BUF_SPLICE_MOVE);
+}
+
+static void files_write(fuse_req_t request, fuse_ino_t number, struct fuse_bufvec *from, off_t offset,
+                        struct fuse_file_info *file)
+{
+    struct fuse_bufvec to = FUSE_BUFVEC_INIT(fuse_buf_size(from));
+    to.buf[0].flags = FUSE_BUF_IS_FD | FUSE_BUF_FD_SEEK;
+    to.buf[0].fd = (int)file->fh;
+    to.buf[0].pos = offset;
+    const ssize_t written = fuse_buf_copy(&to, from, 0);
+    if (written < 0)
+        fuse_reply_err(request, (int)-written);
+    else
+        fuse_reply_write(request, (size_t)written);
+}
+
+/* What close() has to say, for each descriptor of the process. */
+static void files_flush(fuse_req_t request, fuse_ino_t number, struct fuse_file_info *file)
+{
+    lock_drop(view_inode(request, number), file->lock_owner);
+    view_reply(request, close(dup((int)file->fh)));
+}
+
+static void files_release(fuse_req_t request, fuse_ino_t number, struct fuse_file_info *file)
+{
+    inode_open(&view_of(request)->inodes, view_inode(request, number), -1);
+    close((int)file->fh);
+    fuse_reply_err(request, 0);
+}
+
+static void files_fsync(fuse_req_t request, fuse_ino_t number, int data_alone, struct fuse_file_info *file)
+{
+    const int fd = (int)file->fh;
+    view_reply(request, data_alone ? fdatasync(fd) : fsync(fd));
+}
+
+static void files_fallocate(fuse_req_t request, fuse_ino_t number, int mode, off_t offset, off_t length,
+                            struct fuse_file_info *file)
+{
+    view_reply(request, fallocate((int)file->fh, mode, offset, length));
+}
+
+static void files_lseek(fuse_req_t request, fuse_ino_t number, off_t offset, int whence, struct fuse_file_info *file)
+{
+    const off_t at = lseek((int)file->fh, offset, whence);
+    if (at < 0)
+        fuse_reply_err(request, errno);
+    else
+        fuse_reply_lseek(request, at);
+}
+
+static void files_copy_range(fuse_req_t request, fuse_ino_t from, off_t from_offset, struct fuse_file_info *from_file,
+                             fuse_ino_t to, off_t to_offset, struct fuse_file_info *to_file, size_t size, int flags)
+{
+    const ssize_t copied =
+        copy_file_range((int)from_file->fh, &from_offset, (int)to_file->fh, &to_offset, size, (unsigned)flags);
+    if (copied < 0)
+        fuse_reply_err(request, errno);
+    else
+        fuse_reply_write(request, (size_t)copied);
+}
+
+void view_add_files(struct fuse_lowlevel_ops *operations)
+{
+    operations->open = files_open;
+    operations->create = files_create;
+    operations->read = files_read;
+    operations->write_buf = files_write;
+    operations->flush = files_flush;
+    operations->release = files_release;
+    operations->fsync = files_fsync;
+    operations->fallocate = files_fallocate;
+    operations->lseek = files_lseek;
+    operations->copy_file_range = files_copy_range;
+}

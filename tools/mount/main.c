@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+
+/* shunt-mount: shows a root through FUSE. `shunt mount` begins it under the preload library. This file is the table of
+ * contents: the command line, the mount, the end. */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "command.h"
+#include "lock.h"
+#include "log.h"
+#include "view.h"
+
+#define DESCRIPTORS_FOR_OTHERS 128 /* of the library, of FUSE, of locks */
+
+struct main_words {
+    const char *root, *mountpoint, *options, *log;
+    bool in_foreground;
+};
+
+static int main_read_words(struct main_words *words, int argc, char **argv)
+{
+    int letter;
+    *words = (struct main_words){0};
+    while ((letter = getopt(argc, argv, "fl:o:")) != -1)
+        if (letter == 'f')
+            words->in_foreground = true;
+        else if (letter == 'l')
+            words->log = optarg;
+        else if (letter == 'o')
+            words->options = optarg;
+        else
+            return -1;
+    if (argc - optind != 2) {
+        error_report("shunt-mount: not meant to be run by hand (use 'shunt mount')");
+        return -1;
+    }
+    words->root = argv[optind];
+    words->mountpoint = argv[optind + 1];
+    return 0;
+}
+
+/* Each file that the kernel knows takes a descriptor, and each open one two. */
+static size_t main_descriptors(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+        return DESCRIPTORS_FOR_OTHERS;
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
+    return limit.rlim_cur > 2 * DESCRIPTORS_FOR_OTHERS ? limit.rlim_cur - DESCRIPTORS_FOR_OTHERS : DESCRIPTORS_FOR_OTHERS;
+}
+
+static int main_open_root(struct view *view, const char *root)
+{
+    const int fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    const int error = fd < 0 ? -errno : inode_table_init(&view->inodes, fd, main_descriptors() / 2);
+    if (error < 0)
+        error_report("%s: cannot be opened: %s (check the path and the session)", root, strerror(-error));
+    return error;
+}
+
+static void main_init(void *context, struct fuse_conn_info *connection)
+{
+    connection->want |= connection->capable & (FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE |
+                                               FUSE_CAP_DONT_MASK | FUSE_CAP_PARALLEL_DIROPS);
+}
+
+static struct fuse_session *main_session(struct view *view, const struct main_words *words)
+{
+    static struct fuse_lowlevel_ops operations = {.init = main_init};
+    struct fuse_args arguments = FUSE_ARGS_INIT(0, NULL);
+    struct fuse_session *session = NULL;
+    char *options = NULL, *source = malloc(strlen(words->root) + sizeof "fsname=");
+    view_add_names(&operations);
+    view_add_attributes(&operations);
+    view_add_directories(&operations);
+    view_add_files(&operations);
+    view_add_locks(&operations);
+    if (source)
+        stpcpy(stpcpy(source, "fsname="), words->root);
+    if (source && fuse_opt_add_opt_escaped(&options, source) == 0 && fuse_opt_add_opt(&options, "subtype=shunt") == 0 &&
+        (!words->options || fuse_opt_add_opt(&options, words->options) == 0) && fuse_opt_add_arg(&arguments, "shunt") == 0 &&
+        fuse_opt_add_arg(&arguments, "-o") == 0 && fuse_opt_add_arg(&arguments, options) == 0)
+        session = fuse_session_new(&arguments, &operations, sizeof operations, view);
+    fuse_opt_free_args(&arguments);
+    free(options);
+    free(source);
+    return session;
+}
+
+static void main_take_from_cache(void *context, uint64_t parent, const char *name)
+{
+    const struct view *view = context;
+    fuse_lowlevel_notify_inval_entry(view->session, parent, name, strlen(name));
+}
+
+static void *main_trim_thread(void *context)
+{
+    struct view *view = context;
+    for (;;)
+        inode_trim(&view->inodes, main_take_from_cache, view);
+    return NULL;
+}
+
+/* The process that `shunt mount` is ends as soon as the mount is there. 0 in the one that serves, or -errno. */
+static int main_go_to_background(const struct main_words *words)
+{
+    const pid_t child = fork();
+    if (child > 0)
+        _exit(STATUS_OK);
+    const int error = child < 0 || setsid() < 0 ? -errno : log_redirect(words->log);
+    return error == 0 && chdir("/") < 0 ? -errno : error;
+}
+
+static int main_serve(struct view *view, const struct main_words *words)
+{
+    pthread_t trimmer;
+    struct fuse_loop_config loop = {.clone_fd = 0, .max_idle_threads = 10};
+    int error = words->in_foreground ? 0 : main_go_to_background(words);
+    if (error == 0)
+        error = lock_init();
+    if (error == 0)
+        error = -pthread_create(&trimmer, NULL, main_trim_thread, view);
+    if (error == 0)
+        error = fuse_session_loop_mt(view->session, &loop);
+    if (error != 0)
+        error_report(error < 0 ? "%s: is served no longer: %s (see 'shunt status', then 'shunt mount' it again)"
+                               : "%s: is served no longer: signal %s (mount it again with 'shunt mount')",
+                     words->mountpoint, error < 0 ? strerror(-error) : sigabbrev_np(error));
+    return error == 0 ? STATUS_OK : STATUS_FAILED;
+}
+
+int main(int argc, char **argv)
+{
+    struct view view = {0};
+    struct main_words words;
+    int status = STATUS_FAILED;
+    if (main_read_words(&words, argc, argv) < 0)
+        return STATUS_USAGE;
+    if (main_open_root(&view, words.root) < 0)
+        return status;
+    view.session = main_session(&view, &words);
+    if (!view.session) {
+        error_report("%s: these options cannot be used: %s (see 'man shunt-mount')", words.mountpoint,
+                     words.options ? words.options : "");
+        return STATUS_USAGE;
+    }
+    if (fuse_set_signal_handlers(view.session) == 0 && fuse_session_mount(view.session, words.mountpoint) == 0) {
+        status = main_serve(&view, &words);
+        fuse_session_unmount(view.session);
+    } else {
+        error_report("%s: cannot be mounted on (check that fusermount3 is installed, /dev/fuse is there, and the directory is "
+                     "yours)",
+                     words.mountpoint);
+    }
+    fuse_remove_signal_handlers(view.session);
+    return status;
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+
+/* What finds, makes, moves and removes names. */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "view.h"
+
+static void names_reply_entry(fuse_req_t request, fuse_ino_t parent, const char *name)
+{
+    struct fuse_entry_param entry;
+    const int error = view_lookup(request, parent, name, &entry);
+    if (error)
+        fuse_reply_err(request, error);
+    else if (fuse_reply_entry(request, &entry) < 0) /* interrupted: the kernel does not know it */
+        inode_forget(&view_of(request)->inodes, view_inode(request, entry.ino), 1);
+}
+
+/* After the call that made a name. */
+static void names_made(fuse_req_t request, int result, fuse_ino_t parent, const char *name)
+{
+    if (result < 0)
+        fuse_reply_err(request, errno);
+    else
+        names_reply_entry(request, parent, name);
+}
+
+static void names_lookup(fuse_req_t request, fuse_ino_t parent, const char *name)
+{
+    names_reply_entry(request, parent, name);
+}
+
+static void names_forget(fuse_req_t request, fuse_ino_t number, uint64_t lookups)
+{
+    inode_forget(&view_of(request)->inodes, view_inode(request, number), lookups);
+    fuse_reply_none(request);
+}
+
+static void names_forget_many(fuse_req_t request, size_t count, struct fuse_forget_data *forgets)
+{
+    for (size_t i = 0; i < count; i++)
+        inode_forget(&view_of(request)->inodes, view_inode(request, forgets[i].ino), forgets[i].nlookup);
+    fuse_reply_none(request);
+}
+
+static void names_mkdir(fuse_req_t request, fuse_ino_t parent, const char *name, mode_t mode)
+{
+    view_take_umask(request);
+    names_made(request, mkdirat(view_inode(request, parent)->fd, name, mode), parent, name);
+}
+
+static void names_mknod(fuse_req_t request, fuse_ino_t parent, const char *name, mode_t mode, dev_t device)
+{
+    view_take_umask(request);
+    names_made(request, mknodat(view_inode(request, parent)->fd, name, mode, device), parent, name);
+}
+
+static void names_symlink(fuse_req_t request, const char *target, fuse_ino_t parent, const char *name)
+{
+    names_made(request, symlinkat(target, view_inode(request, parent)->fd, name), parent, name);
+}
+
+static void names_link(fuse_req_t request, fuse_ino_t number, fuse_ino_t parent, const char *name)
+{
+    char path[VIEW_PATH];
+    const int result = linkat(AT_FDCWD, view_path(view_inode(request, number), path), view_inode(request, parent)->fd, name,
+                              AT_SYMLINK_FOLLOW);
+    names_made(request, result, parent, name);
+}
+
+static void names_unlink(fuse_req_t request, fuse_ino_t parent, const char *name)
+{
+    view_reply(request, unlinkat(view_inode(request, parent)->fd, name, 0));
+}
+
+static void names_rmdir(fuse_req_t request, fuse_ino_t parent, const char *name)
+{
+    view_reply(request, unlinkat(view_inode(request, parent)->fd, name, AT_REMOVEDIR));
+}
+
+static void names_rename(fuse_req_t request, fuse_ino_t from, const char *old, fuse_ino_t to, const char *new, unsigned flags)
+{
+    view_reply(request, renameat2(view_inode(request, from)->fd, old, view_inode(request, to)->fd, new, flags));
+}
+
+void view_add_names(struct fuse_lowlevel_ops *operations)
+{
+    operations->lookup = names_lookup;
+    operations->forget = names_forget;
+    operations->forget_multi = names_forget_many;
+    operations->mkdir = names_mkdir;
+    operations->mknod = names_mknod;
+    operations->symlink = names_symlink;
+    operations->link = names_link;
+    operations->unlink = names_unlink;
+    operations->rmdir = names_rmdir;
+    operations->rename = names_rename;
+}

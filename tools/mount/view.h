@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#pragma once
+
+/* A root as FUSE shows it. The server is a client of the session as every other process under shunt: it makes the calls of
+ * libc, and the preload library makes them exact. Nothing of the union is known here.
+ *
+ * The kernel keeps neither names nor attributes (both timeouts are 0), so what another process changed is seen at once. */
+
+#define FUSE_USE_VERSION 35
+#include <fuse3/fuse_lowlevel.h>
+
+#include "inode.h"
+
+struct view {
+    struct inode_table inodes;
+    struct fuse_session *session;
+};
+
+/* The operations, a file for each kind; each adds its own. */
+void view_add_names(struct fuse_lowlevel_ops *);
+void view_add_attributes(struct fuse_lowlevel_ops *);
+void view_add_directories(struct fuse_lowlevel_ops *);
+void view_add_files(struct fuse_lowlevel_ops *);
+void view_add_locks(struct fuse_lowlevel_ops *);
+
+struct view *view_of(fuse_req_t);
+struct inode *view_inode(fuse_req_t, fuse_ino_t);
+/* Of what `parent` has under `name` now, one lookup more. 0 or errno. */
+int view_lookup(fuse_req_t, fuse_ino_t parent, const char *name, struct fuse_entry_param *);
+/* ... of what is open as `fd`, which was opened as that name. */
+int view_lookup_open(fuse_req_t, int fd, fuse_ino_t parent, const char *name, struct fuse_entry_param *);
+/* /proc/self/fd/N of an inode: leads to it whatever its name is by now, and where it is a symbolic link, to that. */
+#define VIEW_PATH 40
+const char *view_path(const struct inode *, char to[VIEW_PATH]);
+/* The result of a call of libc: 0, or -1 with errno. */
+void view_reply(fuse_req_t, long result);
+/* This thread makes files with the umask of the process that asked. */
+void view_take_umask(fuse_req_t);
