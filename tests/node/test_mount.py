@@ -11,13 +11,14 @@ import pathlib
 import re
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 
 import pytest
 
-from conftest import PYTHON, REPOSITORY, assert_equal_snapshots, environment, is_running, run, snapshot, wait_until
-from test_failures import Session, one_sentence, session, started  # noqa: F401: fixtures
+from conftest import IS_SUPERUSER, PYTHON, REPOSITORY, Shunt, assert_equal_snapshots, environment, is_running, run, snapshot, wait_until
+from test_failures import NOBODY, Session, as_nobody, everybodys, one_sentence, session, started  # noqa: F401: fixtures
 
 sys.path.append(str(REPOSITORY / "tests" / "same"))
 import compare  # noqa: E402: of the directory above
@@ -102,6 +103,7 @@ def same(root, *words):
     return re.sub(r"mask 1fff", "mask 17ff", text)
 
 
+@pytest.mark.unsanitized  # for its time; the programs below make the same calls
 def test_calls_answer_as_on_a_plain_directory(mount, area, monkeypatch):
     roots = area / "plain" / "above" / "root", mount.at / "above" / "root"
     for root in roots:
@@ -405,6 +407,89 @@ def test_where_nothing_can_be_mounted(unmounted, area):
     one_sentence(tool("mount", root), "a root and a directory")
     one_sentence(tool("umount", area), "not a mount")
     assert not is_mounted(unmounted.at)
+
+
+# Without a session of one's own
+
+
+def test_a_kept_root_is_read_from_disk_and_followed(session, area):  # noqa: F811: the fixture
+    def under_shunt(script):
+        session.tool("run", "--root", session.root, "--placement", "branch", "--keep", "--", "bash", "-euc", script,
+                     cwd=session.root).check()
+
+    under_shunt("for i in $(seq 300); do echo $i >out/f$i; done; mkdir out/d; ln -s ../f1 out/d/link; chmod 640 out/f2; echo x >top")
+    at = area / "mount"
+    at.mkdir()
+    mount = Mount(session, at, area / "log")
+    try:
+        assert "to be read only" in mount.mount().err
+        listed = sorted(os.listdir(at / "out"))
+        assert listed == sorted(["d", *(f"f{i}" for i in range(1, 301))]) and sorted(os.listdir(at)) == ["out", "top"]
+        assert [(at / "out" / f"f{i}").read_text() for i in (1, 2, 300)] == ["1\n", "2\n", "300\n"]
+        assert (at / "out" / "d" / "link").read_text() == "1\n" and stat.S_IMODE((at / "out" / "f2").stat().st_mode) == 0o640
+        for own in (".shunt", "out/.shunt-dir", "out/none"):
+            assert not os.path.lexists(at / own)
+        for call in (lambda: (at / "out" / "f1").write_text(""), lambda: (at / "new").mkdir(), lambda: (at / "top").unlink(),
+                     lambda: os.chmod(at / "top", 0o600)):
+            with pytest.raises(OSError) as caught:
+                call()
+            assert caught.value.errno == errno.EROFS
+        under_shunt("rm out/f1; mv out/f2 out/moved; echo new >out/d/new; echo longer >out/f300")
+        wait_until(lambda: (at / "out" / "moved").exists() and not (at / "out" / "f1").exists())
+        wait_until(lambda: (at / "out" / "d" / "new").exists() and (at / "out" / "f300").read_text() == "longer\n")
+        assert "moved" in os.listdir(at / "out") and "f1" not in os.listdir(at / "out")
+        session.shunt("export", session.root).check()
+        wait_until(lambda: (at / "out" / "f9").exists())
+        assert len(os.listdir(at / "out")) == 300 and (at / "out" / "f9").read_text() == "9\n"
+    finally:
+        mount.end()
+
+
+@pytest.mark.skipif(not IS_SUPERUSER, reason="needs to be another user")
+def test_another_user_reads_what_the_permissions_allow_and_writes_what_is_its_own(everybodys, mounts):  # noqa: F811: the fixture
+    # A device that is everybody's, as udev makes it.
+    device = everybodys / "dev"
+    device.mkdir()
+    mounts("mount", "-t", "tmpfs", "-o", "mode=755,dev", "none", device).check()
+    mounts("sh", "-c", f"mknod -m 666 {device}/fuse c 10 229; mount --bind {device}/fuse /dev/fuse").check()
+    (everybodys / "build" / "tools" / "mount").mkdir()
+    shutil.copy(SERVER, everybodys / "build" / "tools" / "mount")
+    at = everybodys / "mount"
+    at.mkdir()
+    os.chown(at, NOBODY, NOBODY)
+    mine, theirs = Session(Shunt(everybodys / "build"), everybodys / "root", everybodys / "run"), as_nobody(everybodys)
+    theirs.prefix = [*mounts.prefix, *theirs.prefix]
+    mount = Mount(theirs, at, everybodys / "run" / "log")
+
+    def nobody(*command):
+        return run([*theirs.prefix, *command])
+
+    try:
+        mine.start().check()
+        mine.exec("sh", "-c", "cd $SHUNT_ROOT/out; echo all >all; echo own >own; chmod 600 own").check()
+        done = mount.mount()
+        assert done.status == 0 and "to be read only" in done.err, done.err
+        assert nobody("cat", at / "out" / "all").check() == "all\n" and nobody("ls", at / "out").check() == "all\nown\n"
+        assert "Permission denied" in nobody("cat", at / "out" / "own").err
+        assert "Read-only" in nobody("touch", at / "out" / "new").err
+        assert "Permission denied" in mounts("ls", at).err  # FUSE lets only nobody in
+        mount.umount().check()
+        mine.exec("rm", mine.root / "out" / "own", mine.root / "out" / "all").check()
+        mine.stop().check()
+        mine.shunt("export", mine.root).check()
+        os.chown(theirs.root, NOBODY, NOBODY)
+        theirs.start().check()
+        mount.mount().check()
+        nobody("sh", "-c", f"cd {at}; umask 027; echo words >out/file; ln out/file out/linked; mkdir d").check()
+        assert nobody("stat", "-c", "%u %a %h", at / "out" / "file").check() == f"{NOBODY} 640 2\n"
+        assert theirs.exec("cat", theirs.root / "out" / "linked").check() == "words\n"
+        mount.umount().check()
+        wait_until(lambda: not is_running(mount.server))
+    finally:
+        if mount.server and is_running(mount.server):
+            os.kill(mount.server, signal.SIGTERM)
+        mine.stop()
+        theirs.stop()
 
 
 def test_a_mount_to_read(unmounted):

@@ -15,7 +15,7 @@
 #include "launch.h"
 #include "places.h"
 #include "reach.h"
-#include "site.h"
+#include "session/session.h"
 
 const struct choice command_mount_choices[] = {
     {'n', "node", "NAME", "what this node is called (default: the name of its daemon)"},
@@ -72,24 +72,18 @@ static int command_mount_check(struct mount *mount, const char *root, const char
     return 0;
 }
 
-/* What other users may do would be decided by the rights of the one that the server is run by. */
-static int command_mount_check_options(const struct command *command, const char *options)
+static bool command_mount_has_option(const char *options, const char *wanted)
 {
-    for (const char *at = options; at && *at; at += *at == ',') {
-        const size_t length = strcspn(at, ",");
-        if (length == strlen("allow_other") && !strncmp(at, "allow_other", length)) {
-            error_usage(command, "-o allow_other: a mount is for one user alone, others make their own");
-            return COMMAND_WRONG;
-        }
-        at += length;
-    }
-    return 0;
+    for (const char *at = options; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
+        if (strcspn(at, ",") == strlen(wanted) && !strncmp(at, wanted, strlen(wanted)))
+            return true;
+    return false;
 }
 
 static int command_mount_read(const struct command *command, struct mount *mount, int argc, char **argv)
 {
-    int end, wrong = 0;
-    while (wrong == 0 && (end = command_option(command, argc, argv)) >= 0)
+    int end;
+    while ((end = command_option(command, argc, argv)) >= 0)
         if (end == 'n')
             mount->node = optarg;
         else if (end == 'f')
@@ -97,9 +91,12 @@ static int command_mount_read(const struct command *command, struct mount *mount
         else if (end == 'l')
             mount->log = optarg;
         else
-            wrong = command_mount_check_options(command, mount->options = optarg);
-    if (wrong)
+            mount->options = optarg;
+    /* What others may do would be decided by the rights of the user that the server is run by. */
+    if (end == COMMAND_END && command_mount_has_option(mount->options, "allow_other")) {
+        error_usage(command, "-o allow_other: a mount is for one user alone, others make their own");
         return COMMAND_WRONG;
+    }
     if (end == COMMAND_END && argc - optind != 2) {
         error_usage(command, "a root and a directory to mount it on are needed");
         return COMMAND_WRONG;
@@ -107,6 +104,20 @@ static int command_mount_read(const struct command *command, struct mount *mount
     return end;
 }
 
+/* Does a daemon of this user's on this host serve it? */
+static bool command_mount_is_served(const char *root)
+{
+    struct session session;
+    bool is_served = false;
+    if (session_read(root, &session) != 0)
+        return false;
+    for (size_t i = 0; i < session.count && session.uid == geteuid() && !session_is_held(&session); i++)
+        is_served |= session_lives(&session.members[i]) == 1;
+    session_finish(&session);
+    return is_served;
+}
+
+/* Replaces this process by the server. `node` is NULL: it reads the root from disk. */
 static int command_mount_serve(const struct mount *mount, const struct roots *roots, const char *node)
 {
     char server[PATH_MAX];
@@ -114,6 +125,8 @@ static int command_mount_serve(const struct mount *mount, const struct roots *ro
     size_t at = 1;
     if (places_mount(server) < 0)
         return STATUS_FAILED;
+    if (!node)
+        words[at++] = "-d";
     if (mount->in_foreground)
         words[at++] = "-f";
     if (mount->log) {
@@ -127,27 +140,38 @@ static int command_mount_serve(const struct mount *mount, const struct roots *ro
     words[at++] = "--";
     words[at++] = roots->paths[0];
     words[at] = (char *)mount->mountpoint;
-    return launch_exec(roots, node, words, true);
+    if (node)
+        return launch_exec(roots, node, words, true);
+    launch_without_shim();
+    return launch_command(words);
+}
+
+/* Without a session, or another user's: as others read it. */
+static int command_mount_root(const struct mount *mount, const struct roots *roots)
+{
+    struct daemon_options daemon = {0};
+    if (!mount->node && !command_mount_is_served(roots->paths[0])) {
+        if (!command_mount_has_option(mount->options, "ro"))
+            error_report("%s: no daemon of yours serves it on this host, so it is mounted to be read only (run 'shunt start', "
+                         "and mount it again, to write)",
+                         roots->paths[0]);
+        return command_mount_serve(mount, roots, NULL);
+    }
+    const int status = reach_node(roots, &daemon, mount->node);
+    return status ? status : command_mount_serve(mount, roots, daemon.node);
 }
 
 int command_mount(const struct command *command, int argc, char **argv)
 {
     struct mount mount = {0};
     struct roots roots;
-    struct daemon_options daemon = {0};
     const int end = command_mount_read(command, &mount, argc, argv);
     if (end != COMMAND_END)
         return command_status(end);
     roots_init(&roots);
     int status = STATUS_USAGE;
-    if (roots_add(&roots, argv[optind]) == 0 && command_mount_check(&mount, roots.paths[0], argv[optind + 1]) == 0) {
-        if (site_is_off() && !site_is_served(&roots)) {
-            error_report("%s: shunt is off on this host (mount it with bindfs, or use it as it is)", roots.paths[0]);
-            status = STATUS_FAILED;
-        } else if ((status = reach_node(&roots, &daemon, mount.node)) == 0) {
-            status = command_mount_serve(&mount, &roots, daemon.node);
-        }
-    }
+    if (roots_add(&roots, argv[optind]) == 0 && command_mount_check(&mount, roots.paths[0], argv[optind + 1]) == 0)
+        status = command_mount_root(&mount, &roots);
     roots_finish(&roots);
     return status;
 }

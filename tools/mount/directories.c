@@ -7,38 +7,85 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
+#include "disk.h"
+#include "union/listing.h"
 #include "view.h"
 
 struct directories_stream {
-    DIR *dir;
-    off_t at;            /* where `dir` stands */
-    struct dirent *next; /* read, and not yet given */
+    DIR *dir;               /* NULL: it is read from disk */
+    struct listing listing; /* then: as it was when it was opened or rewound; `.` and `..` come before it */
+    int directory;          /* ... the inode's */
+    struct dirent entry;    /* ... the next one */
+    off_t at;               /* where it stands */
+    struct dirent *next;    /* read, and not yet given */
 };
+
+/* 0 or errno. */
+static int directories_start(const struct view *view, const struct inode *inode, struct directories_stream *stream)
+{
+    char path[VIEW_PATH];
+    if (view->disk) {
+        stream->directory = inode->fd;
+        return access(view_path(inode, path), R_OK) < 0 ? errno : -disk_list(view->disk, inode->fd, &stream->listing);
+    }
+    const int fd = open(view_path(inode, path), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    stream->dir = fd < 0 ? NULL : fdopendir(fd);
+    const int error = stream->dir ? 0 : errno;
+    if (fd >= 0 && !stream->dir)
+        close(fd);
+    return error;
+}
+
+static void directories_end(struct directories_stream *stream)
+{
+    if (stream->dir)
+        closedir(stream->dir);
+    else
+        listing_finish(&stream->listing);
+    free(stream);
+}
 
 static void directories_open(fuse_req_t request, fuse_ino_t number, struct fuse_file_info *file)
 {
-    char path[VIEW_PATH];
     struct directories_stream *stream = calloc(1, sizeof *stream);
-    if (!stream) {
-        fuse_reply_err(request, ENOMEM);
+    const int error = stream ? directories_start(view_of(request), view_inode(request, number), stream) : ENOMEM;
+    if (error) {
+        fuse_reply_err(request, error);
+        free(stream);
         return;
     }
-    const int fd = open(view_path(view_inode(request, number), path), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    stream->dir = fd < 0 ? NULL : fdopendir(fd);
-    if (stream->dir) {
-        file->fh = (uintptr_t)stream;
-        if (fuse_reply_open(request, file) == 0)
-            return;
-        closedir(stream->dir);
+    file->fh = (uintptr_t)stream;
+    if (fuse_reply_open(request, file) < 0) /* interrupted: nobody will close it */
+        directories_end(stream);
+}
+
+/* The entry at stream->at: as directories_next. */
+static int directories_next_on_disk(struct directories_stream *stream)
+{
+    struct dirent *entry = &stream->entry;
+    const size_t at = (size_t)stream->at;
+    if (at >= stream->listing.count + 2)
+        return 0;
+    entry->d_off = stream->at + 1;
+    if (at < 2) {
+        struct stat stat = {0};
+        strcpy(entry->d_name, at == 0 ? "." : "..");
+        fstatat(stream->directory, entry->d_name, &stat, 0);
+        entry->d_ino = stat.st_ino;
+        entry->d_type = DT_DIR;
     } else {
-        fuse_reply_err(request, errno);
-        if (fd >= 0)
-            close(fd);
+        const struct union_name *name = &stream->listing.names[at - 2];
+        snprintf(entry->d_name, sizeof entry->d_name, "%s", name->name);
+        entry->d_ino = name->ino;
+        entry->d_type = name->type;
     }
-    free(stream);
+    stream->next = entry;
+    return 1;
 }
 
 /* 1 with an entry in stream->next, 0 at the end, or -1 with errno. */
@@ -47,6 +94,8 @@ static int directories_next(struct directories_stream *stream)
     if (stream->next)
         return 1;
     errno = 0;
+    if (!stream->dir)
+        return directories_next_on_disk(stream);
     stream->next = readdir(stream->dir);
     return stream->next ? 1 : errno ? -1 : 0;
 }
@@ -67,6 +116,25 @@ static size_t directories_fill(fuse_req_t request, struct directories_stream *st
     return used;
 }
 
+/* At its beginning it is read again. 0 or errno. */
+static int directories_seek(const struct view *view, struct directories_stream *stream, off_t offset)
+{
+    int error = 0;
+    if (offset == stream->at)
+        return 0;
+    if (stream->dir && offset == 0)
+        rewinddir(stream->dir);
+    else if (stream->dir)
+        seekdir(stream->dir, offset);
+    else if (offset == 0) {
+        listing_finish(&stream->listing);
+        error = -disk_list(view->disk, stream->directory, &stream->listing);
+    }
+    stream->next = NULL;
+    stream->at = offset;
+    return error;
+}
+
 static void directories_read(fuse_req_t request, fuse_ino_t number, size_t size, off_t offset, struct fuse_file_info *file)
 {
     struct directories_stream *stream = (struct directories_stream *)(uintptr_t)file->fh;
@@ -75,17 +143,13 @@ static void directories_read(fuse_req_t request, fuse_ino_t number, size_t size,
         fuse_reply_err(request, ENOMEM);
         return;
     }
-    if (offset == 0 && stream->at != 0)
-        rewinddir(stream->dir);
-    else if (offset != stream->at)
-        seekdir(stream->dir, offset);
-    if (offset != stream->at || offset == 0)
-        stream->next = NULL;
-    stream->at = offset;
+    int error = directories_seek(view_of(request), stream, offset);
     errno = 0;
-    const size_t used = directories_fill(request, stream, to, size);
-    if (used == 0 && errno && !stream->next)
-        fuse_reply_err(request, errno);
+    const size_t used = error == 0 ? directories_fill(request, stream, to, size) : 0;
+    if (error == 0 && used == 0 && !stream->next)
+        error = errno;
+    if (error)
+        fuse_reply_err(request, error);
     else
         fuse_reply_buf(request, to, used);
     free(to);
@@ -93,16 +157,15 @@ static void directories_read(fuse_req_t request, fuse_ino_t number, size_t size,
 
 static void directories_release(fuse_req_t request, fuse_ino_t number, struct fuse_file_info *file)
 {
-    struct directories_stream *stream = (struct directories_stream *)(uintptr_t)file->fh;
-    closedir(stream->dir);
-    free(stream);
+    directories_end((struct directories_stream *)(uintptr_t)file->fh);
     fuse_reply_err(request, 0);
 }
 
 static void directories_fsync(fuse_req_t request, fuse_ino_t number, int data_alone, struct fuse_file_info *file)
 {
-    const int fd = dirfd(((struct directories_stream *)(uintptr_t)file->fh)->dir);
-    view_reply(request, data_alone ? fdatasync(fd) : fsync(fd));
+    const struct directories_stream *stream = (struct directories_stream *)(uintptr_t)file->fh;
+    const int fd = stream->dir ? dirfd(stream->dir) : -1; /* what is only read is not written */
+    view_reply(request, fd < 0 ? 0 : data_alone ? fdatasync(fd) : fsync(fd));
 }
 
 void view_add_directories(struct fuse_lowlevel_ops *operations)

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "command.h"
+#include "disk.h"
 #include "lock.h"
 #include "log.h"
 #include "view.h"
@@ -22,15 +23,18 @@
 struct main_words {
     const char *root, *mountpoint, *options, *log;
     bool in_foreground;
+    bool from_disk; /* without a session, to be read */
 };
 
 static int main_read_words(struct main_words *words, int argc, char **argv)
 {
     int letter;
     *words = (struct main_words){0};
-    while ((letter = getopt(argc, argv, "fl:o:")) != -1)
+    while ((letter = getopt(argc, argv, "dfl:o:")) != -1)
         if (letter == 'f')
             words->in_foreground = true;
+        else if (letter == 'd')
+            words->from_disk = true;
         else if (letter == 'l')
             words->log = optarg;
         else if (letter == 'o')
@@ -57,12 +61,16 @@ static size_t main_descriptors(void)
     return limit.rlim_cur > 2 * DESCRIPTORS_FOR_OTHERS ? limit.rlim_cur - DESCRIPTORS_FOR_OTHERS : DESCRIPTORS_FOR_OTHERS;
 }
 
-static int main_open_root(struct view *view, const char *root)
+static int main_open_root(struct view *view, const struct main_words *words)
 {
-    const int fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    const int error = fd < 0 ? -errno : inode_table_init(&view->inodes, fd, main_descriptors() / 2);
+    const int fd = open(words->root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    int error = fd < 0 ? -errno : inode_table_init(&view->inodes, fd, main_descriptors() / 2);
+    if (error == 0 && words->from_disk) {
+        error = disk_create(&view->disk, words->root);
+        view->timeout = (double)DISK_FRESH / CLOCK_SECOND;
+    }
     if (error < 0)
-        error_report("%s: cannot be opened: %s (check the path and the session)", root, strerror(-error));
+        error_report("%s: cannot be opened: %s (check the path and its permissions)", words->root, strerror(-error));
     return error;
 }
 
@@ -86,6 +94,7 @@ static struct fuse_session *main_session(struct view *view, const struct main_wo
     if (source)
         stpcpy(stpcpy(source, "fsname="), words->root);
     if (source && fuse_opt_add_opt_escaped(&options, source) == 0 && fuse_opt_add_opt(&options, "subtype=shunt") == 0 &&
+        (!words->from_disk || fuse_opt_add_opt(&options, "ro") == 0) &&
         (!words->options || fuse_opt_add_opt(&options, words->options) == 0) && fuse_opt_add_arg(&arguments, "shunt") == 0 &&
         fuse_opt_add_arg(&arguments, "-o") == 0 && fuse_opt_add_arg(&arguments, options) == 0)
         session = fuse_session_new(&arguments, &operations, sizeof operations, view);
@@ -144,7 +153,7 @@ int main(int argc, char **argv)
     int status = STATUS_FAILED;
     if (main_read_words(&words, argc, argv) < 0)
         return STATUS_USAGE;
-    if (main_open_root(&view, words.root) < 0)
+    if (main_open_root(&view, &words) < 0)
         return status;
     view.session = main_session(&view, &words);
     if (!view.session) {

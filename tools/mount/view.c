@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "disk.h"
+
 struct view *view_of(fuse_req_t request)
 {
     return fuse_req_userdata(request);
@@ -51,12 +53,28 @@ static int view_enter(fuse_req_t request, int fd, fuse_ino_t parent, const char 
     if (!inode)
         return ENOMEM;
     entry->ino = (uintptr_t)inode;
+    entry->attr_timeout = entry->entry_timeout = view_of(request)->timeout;
     return 0;
+}
+
+static int view_lookup_on_disk(fuse_req_t request, fuse_ino_t parent, const char *name, struct fuse_entry_param *entry)
+{
+    const int fd = disk_open_name(view_of(request)->disk, view_inode(request, parent)->fd, name);
+    *entry = (struct fuse_entry_param){0};
+    if (fd < 0)
+        return -fd;
+    if (fstat(fd, &entry->attr) == 0)
+        return view_enter(request, fd, parent, name, entry);
+    const int error = errno;
+    close(fd);
+    return error;
 }
 
 int view_lookup(fuse_req_t request, fuse_ino_t parent, const char *name, struct fuse_entry_param *entry)
 {
     const int at = view_inode(request, parent)->fd;
+    if (view_of(request)->disk)
+        return view_lookup_on_disk(request, parent, name, entry);
     const uint64_t since = inode_now(&view_of(request)->inodes);
     *entry = (struct fuse_entry_param){0};
     if (fstatat(at, name, &entry->attr, AT_SYMLINK_NOFOLLOW) < 0)

@@ -5,15 +5,21 @@
 /* A root as FUSE shows it. The server is a client of the session as every other process under shunt: it makes the calls of
  * libc, and the preload library makes them exact. Nothing of the union is known here.
  *
- * The kernel keeps neither names nor attributes (both timeouts are 0), so what another process changed is seen at once. */
+ * The kernel keeps neither names nor attributes (both timeouts are 0), so what another process changed is seen at once.
+ *
+ * Where no session serves the root, disk.h finds the names, and what is found is only read. */
 
 #define FUSE_USE_VERSION 35
 #include <fuse3/fuse_lowlevel.h>
 
 #include "inode.h"
 
+struct disk;
+
 struct view {
     struct inode_table inodes;
+    struct disk *disk; /* NULL: the preload library makes the union. Else it is to be read, and this has the names */
+    double timeout;    /* seconds for which the kernel may keep names and attributes */
     struct fuse_session *session;
 };
 
