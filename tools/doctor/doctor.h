@@ -24,7 +24,7 @@ void doctor_end(struct doctor *);
 void doctor_say(struct doctor *, enum doctor_finding, const char *check, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* doctor_host.c: kernel, libc, run directory, shuntd, preload. */
+/* doctor_host.c: kernel, libc, run directory, shuntd, preload, FUSE. */
 void doctor_check_host(struct doctor *);
 /* doctor_root.c: a directory, its file system and its mount. It makes a directory of its own there, and removes it. */
 void doctor_check_root(struct doctor *, const char *root);

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/sys.h"
+#include "capture.h"
 #include "config/config.h"
 #include "doctor/doctor.h"
 #include "launch.h"
@@ -190,6 +191,27 @@ static void doctor_check_preload(struct doctor *doctor)
     free(preload);
 }
 
+/* Nothing but `shunt mount` needs it. */
+static void doctor_check_fuse(struct doctor *doctor)
+{
+    char version[256];
+    char *const words[] = {"fusermount3", "-V", NULL};
+    const int device = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+    const int error = device < 0 ? errno : 0;
+    if (device >= 0)
+        close(device);
+    if (error)
+        doctor_say(doctor, DOCTOR_WARNING, "fuse",
+                   "/dev/fuse: cannot be opened, so 'shunt mount' has nothing to mount with: %s "
+                   "(load the module fuse, or have the device made, with mode 666)",
+                   strerror(error));
+    else if (capture(words, version, sizeof version) != 0)
+        doctor_say(doctor, DOCTOR_WARNING, "fuse",
+                   "fusermount3: not found, so 'shunt mount' works for root alone (install fuse3)");
+    else
+        doctor_say(doctor, DOCTOR_OK, "fuse", "'shunt mount' finds /dev/fuse and %.*s", (int)strcspn(version, "\n"), version);
+}
+
 void doctor_check_host(struct doctor *doctor)
 {
     struct config config;
@@ -200,4 +222,5 @@ void doctor_check_host(struct doctor *doctor)
     doctor_check_run_dir(doctor, &config);
     doctor_check_daemon(doctor);
     doctor_check_preload(doctor);
+    doctor_check_fuse(doctor);
 }
