@@ -3,9 +3,11 @@
 """`shunt mount`: what programs without the library see of a root through FUSE is what those under shunt see, at once, and
 what calls answer there is what they answer on a plain directory."""
 
+import contextlib
 import errno
 import fcntl
 import json
+import mmap
 import os
 import pathlib
 import re
@@ -69,7 +71,8 @@ class Mount:
                 run(["umount", "--lazy", self.at] if os.geteuid() == 0 else ["fusermount3", "-u", "-z", self.at])
         # A mount name space that another test has made meanwhile has a copy of the mount, and the server serves it.
         if self.server and is_running(self.server):
-            os.kill(self.server, signal.SIGTERM)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.server, signal.SIGTERM)
             wait_until(lambda: not is_running(self.server))
 
 
@@ -265,6 +268,21 @@ def test_contents_that_change_under_an_open_file(agents):
         one("write", "f", "the second, longer")
         assert other("kept", "f") == "the second, longer"
         other("drop", "f")
+
+
+def test_what_is_mapped_is_the_file(agents, mount):
+    agents[1]("write", "f", "." * 8192)
+    with open(mount.at / "out" / "f", "r+b") as file, mmap.mmap(file.fileno(), 8192) as mapped:
+        assert mapped[8191:] == b"."
+        mapped[4096:4101] = b"words"
+        mapped.flush()
+        assert agents[1]("read", "f")[4095:4102] == ".words."
+        agents[1]("keep", "f")
+        agents[0]("unlink", "f")
+        mapped[0:5] = b"after"
+        mapped.flush()
+        assert agents[1]("kept", "f").startswith("after")
+        agents[1]("drop", "f")
 
 
 def test_locks_exclude_on_both_sides(agents, mount):
