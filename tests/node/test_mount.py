@@ -424,8 +424,13 @@ def test_where_nothing_can_be_mounted(unmounted, area):
     one_sentence(tool("mount", root, area / "none"), "none", "No such file")
     one_sentence(tool("mount", "-o", "ro,allow_other", root, unmounted.at), "allow_other")
     one_sentence(tool("mount", root), "a root and a directory")
+    one_sentence(tool("mount", root, unmounted.session.run_base), "run directory")
+    one_sentence(tool("mount", "--log", area / "none" / "log", root, unmounted.at), "none/log", "--log")
     one_sentence(tool("umount", area), "not a mount")
     assert not is_mounted(unmounted.at)
+    unmounted.mount("--log", unmounted.at / "log").check()  # below the mount from then on
+    one_sentence(tool("mount", root, unmounted.at), "already")
+    assert os.listdir(unmounted.at) == ["out"]
 
 
 # Without a session of one's own

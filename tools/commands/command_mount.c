@@ -11,6 +11,7 @@
 
 #include "command.h"
 #include "commands.h"
+#include "config/config.h"
 #include "daemon.h"
 #include "launch.h"
 #include "places.h"
@@ -58,10 +59,20 @@ static bool command_mount_is_below(const char *directory, const struct stat *sta
 static int command_mount_check(struct mount *mount, const char *root, const char *word)
 {
     struct stat of_root, of_mountpoint;
+    struct config config;
     if (!realpath(word, mount->mountpoint) || stat(mount->mountpoint, &of_mountpoint) < 0) {
         error_report(errno == ENOTCONN ? "%s: is a mount whose server has ended: %s (run 'shunt umount' on it first)"
                                        : "%s: cannot be mounted on: %s (make the directory first)",
                      word, strerror(errno));
+        return -1;
+    }
+    if (command_umount_is_mount(mount->mountpoint)) {
+        error_report("%s: something is mounted there already (run 'shunt umount' on it first)", word);
+        return -1;
+    }
+    config_read(&config, environ);
+    if (command_mount_is_below(config.run_base, &of_mountpoint)) {
+        error_report("%s: holds the run directory %s (give a directory that is apart from it)", word, config.run_base);
         return -1;
     }
     if (stat(root, &of_root) < 0 || command_mount_is_below(mount->mountpoint, &of_root) ||

@@ -36,7 +36,7 @@ static int command_umount_canonical(const char *word, char to[PATH_MAX])
     return used < PATH_MAX ? 0 : -ENAMETOOLONG;
 }
 
-static bool command_umount_is_ours(const char *path)
+bool command_umount_is_mount(const char *path)
 {
     const struct mntent *mount;
     bool is_ours = false;
@@ -68,7 +68,7 @@ static int command_umount_word(const char *word)
 {
     char path[PATH_MAX];
     int error = command_umount_canonical(word, path);
-    if (error == 0 && !command_umount_is_ours(path)) {
+    if (error == 0 && !command_umount_is_mount(path)) {
         error_report("%s: is not a mount of 'shunt mount' (list those with 'findmnt -t " FUSE_TYPE "')", word);
         return STATUS_FAILED;
     }

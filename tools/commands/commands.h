@@ -31,4 +31,6 @@ int command_doctor(const struct command *, int argc, char **argv);
 int command_config(const struct command *, int argc, char **argv);
 int command_mount(const struct command *, int argc, char **argv);
 int command_umount(const struct command *, int argc, char **argv);
+/* Is a root mounted at that canonical path by `shunt mount`? */
+bool command_umount_is_mount(const char *path);
 int command_prove(const struct command *, int argc, char **argv);

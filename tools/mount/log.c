@@ -34,18 +34,25 @@ static int log_to_syslog_thread(void)
     return error ? -error : ends[1];
 }
 
-int log_redirect(const char *file)
+int log_open(const char *file)
+{
+    const int fd = open(file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    return fd < 0 ? -errno : fd;
+}
+
+int log_redirect(int to)
 {
     const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-    int to = file ? open(file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600) : log_to_syslog_thread();
-    if (to < 0 && file)
-        to = -errno;
-    if (null < 0 || to < 0)
-        return to < 0 ? to : -ENOENT;
-    dup2(null, STDIN_FILENO);
-    dup2(null, STDOUT_FILENO);
-    dup2(to, STDERR_FILENO);
+    if (null < 0)
+        return -errno;
+    if (to < 0)
+        to = log_to_syslog_thread();
+    if (to >= 0) {
+        dup2(null, STDIN_FILENO);
+        dup2(null, STDOUT_FILENO);
+        dup2(to, STDERR_FILENO);
+        close(to);
+    }
     close(null);
-    close(to);
-    return 0;
+    return to < 0 ? to : 0;
 }

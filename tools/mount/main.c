@@ -21,33 +21,42 @@
 #define DESCRIPTORS_FOR_OTHERS 128 /* of the library, of FUSE, of locks */
 
 struct main_words {
-    const char *root, *mountpoint, *options, *log;
+    const char *root, *mountpoint, *options;
+    int log; /* a descriptor, -1: syslog */
     bool in_foreground;
     bool from_disk; /* without a session, to be read */
 };
 
+static int main_take_log(struct main_words *words, const char *file)
+{
+    words->log = log_open(file);
+    if (words->log >= 0)
+        return STATUS_OK;
+    error_report("%s: cannot be opened: %s (give another file with --log)", file, strerror(-words->log));
+    return STATUS_FAILED;
+}
+
+/* A status. */
 static int main_read_words(struct main_words *words, int argc, char **argv)
 {
-    int letter;
-    *words = (struct main_words){0};
-    while ((letter = getopt(argc, argv, "dfl:o:")) != -1)
+    int letter, status = STATUS_OK;
+    *words = (struct main_words){.log = -1};
+    while (status == STATUS_OK && (letter = getopt(argc, argv, "dfl:o:")) != -1)
         if (letter == 'f')
             words->in_foreground = true;
         else if (letter == 'd')
             words->from_disk = true;
-        else if (letter == 'l')
-            words->log = optarg;
         else if (letter == 'o')
             words->options = optarg;
         else
-            return -1;
-    if (argc - optind != 2) {
+            status = letter == 'l' ? main_take_log(words, optarg) : STATUS_USAGE;
+    if (status == STATUS_OK && argc - optind != 2) {
         error_report("shunt-mount: not meant to be run by hand (use 'shunt mount')");
-        return -1;
+        return STATUS_USAGE;
     }
     words->root = argv[optind];
     words->mountpoint = argv[optind + 1];
-    return 0;
+    return status;
 }
 
 /* Each file that the kernel knows takes a descriptor, and each open one two. */
@@ -124,15 +133,16 @@ static int main_go_to_background(const struct main_words *words)
     const pid_t child = fork();
     if (child > 0)
         _exit(STATUS_OK);
-    const int error = child < 0 || setsid() < 0 ? -errno : log_redirect(words->log);
-    return error == 0 && chdir("/") < 0 ? -errno : error;
+    return child < 0 || setsid() < 0 ? -errno : log_redirect(words->log);
 }
 
 static int main_serve(struct view *view, const struct main_words *words)
 {
     pthread_t trimmer;
     struct fuse_loop_config loop = {.clone_fd = 0, .max_idle_threads = 10};
-    int error = words->in_foreground ? 0 : main_go_to_background(words);
+    int error = chdir("/") < 0 ? -errno : 0; /* not below the mount */
+    if (error == 0 && !words->in_foreground)
+        error = main_go_to_background(words);
     if (error == 0)
         error = lock_init();
     if (error == 0)
@@ -150,9 +160,10 @@ int main(int argc, char **argv)
 {
     struct view view = {0};
     struct main_words words;
-    int status = STATUS_FAILED;
-    if (main_read_words(&words, argc, argv) < 0)
-        return STATUS_USAGE;
+    int status = main_read_words(&words, argc, argv);
+    if (status != STATUS_OK)
+        return status;
+    status = STATUS_FAILED;
     if (main_open_root(&view, &words) < 0)
         return status;
     view.session = main_session(&view, &words);
