@@ -21,6 +21,7 @@ _shunt()
     case $subcommand:$previous in
     help:*)
         mapfile -t COMPREPLY < <(compgen -W "$("$1" --help | sed -n 's/^  \([a-z]*\) .*/\1/p')" -- "$word") ;;
+    stop:--export) mapfile -t COMPREPLY < <(compgen -W "$(_shunt_options "$1" stop)" -- "$word") ;; # it takes no word
     *:--export) mapfile -t COMPREPLY < <(compgen -W 'now background later later,submit never' -- "$word") ;;
     *:--container) mapfile -t COMPREPLY < <(compgen -W 'podman apptainer bwrap' -- "$word") ;;
     *:--user) mapfile -t COMPREPLY < <(compgen -u -- "$word") ;;

@@ -379,6 +379,8 @@ def test_completion(shunt):
     assert complete("find", "-ne") == ["-newer"] and complete("find", "-type", "b") == ["b"]
     assert complete("run", "--placement", "b") == ["branch"]
     assert complete("cleanup", "--user", "roo") == ["root"]
+    assert complete("env", "--container", "b") == ["bwrap"]
+    assert complete("run", "--export", "n") == ["now", "never"] and complete("stop", "--export", "--n") == ["--node"]
 
 
 # Export
