@@ -31,7 +31,7 @@ class Shunt(MesonPackage):
     depends_on("libsodium")
     depends_on("lmdb")
     depends_on("libfabric@1.17: fabrics=tcp")
-    depends_on("libfuse@3.3:", when="+mount")
+    depends_on("libfuse@3.8:", when="+mount")
 
     conflicts("platform=darwin")
     conflicts("platform=windows")

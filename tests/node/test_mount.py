@@ -392,9 +392,15 @@ def test_a_mount_in_use_stays_until_it_is_free(mount):
     one_sentence(mount.umount(), mount.at, "not a mount")
 
 
-def test_a_server_that_is_told_to_end(mount):
-    os.kill(mount.server, signal.SIGTERM)
-    wait_until(lambda: not is_mounted(mount.at) and not is_running(mount.server))
+def test_a_server_that_is_told_to_end(unmounted):
+    tool = unmounted.session
+    words = [tool.shunt.path, "mount", "--foreground", unmounted.root, unmounted.at]
+    server = subprocess.Popen(words, env=environment(SHUNT_RUN_DIR=tool.run_base, SHUNT_NODE="n1"), stderr=subprocess.PIPE, text=True)
+    wait_until(lambda: is_mounted(unmounted.at))
+    (unmounted.at / "f").write_text("1")
+    server.terminate()
+    assert server.wait(30) == 0 and server.stderr.read() == ""
+    assert not is_mounted(unmounted.at)
 
 
 def test_a_daemon_that_crashes_beneath(mount):
@@ -413,8 +419,15 @@ def test_a_session_that_ends_beneath(mount):
         (mount.at / "out" / "g").write_text("2")
     assert caught.value.errno == errno.EIO
     assert str(mount.root) in mount.log.read_text()
-    mount.umount().check()
     assert not list(mount.root.rglob("g"))
+    mount.session.start().check()
+    (mount.at / "out" / "h").write_text("3")
+    assert sorted(os.listdir(mount.at / "out")) == ["f", "h"]
+    mount.session.stop().check()
+    mount.session.shunt("export", mount.root).check()
+    (mount.at / "out" / "i").write_text("4")  # of a plain directory
+    assert sorted(os.listdir(mount.root / "out")) == ["f", "h", "i"]
+    mount.umount().check()
 
 
 def test_where_nothing_can_be_mounted(unmounted, area):

@@ -149,11 +149,10 @@ static int main_serve(struct view *view, const struct main_words *words)
         error = -pthread_create(&trimmer, NULL, main_trim_thread, view);
     if (error == 0)
         error = fuse_session_loop_mt(view->session, &loop);
-    if (error != 0)
-        error_report(error < 0 ? "%s: is served no longer: %s (see 'shunt status', then 'shunt mount' it again)"
-                               : "%s: is served no longer: signal %s (mount it again with 'shunt mount')",
-                     words->mountpoint, error < 0 ? strerror(-error) : sigabbrev_np(error));
-    return error == 0 ? STATUS_OK : STATUS_FAILED;
+    if (error < 0) /* above 0: a signal that it was told to end by */
+        error_report("%s: is served no longer: %s (see 'shunt status', then 'shunt mount' it again)", words->mountpoint,
+                     strerror(-error));
+    return error < 0 ? STATUS_FAILED : STATUS_OK;
 }
 
 int main(int argc, char **argv)
