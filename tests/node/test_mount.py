@@ -47,12 +47,12 @@ class Mount:
         self.session, self.root, self.at, self.log, self.server = of, of.root, at, log, None
 
     def mount(self, *options, **settings):
-        done = self.session.tool("mount", "--log", self.log, *options, self.root, self.at, timeout=60, **settings)
+        done = self.session.tool("mount", "--log", self.log, *options, self.root, self.at, timeout=240, **settings)
         self.server = self.find_server()
         return done
 
     def umount(self):
-        return self.session.tool("umount", self.at, timeout=60)
+        return self.session.tool("umount", self.at, timeout=240)
 
     def find_server(self):
         words = f"\0--\0{self.root}\0{self.at}\0"
@@ -147,7 +147,7 @@ def test_real_programs(mount, area):
     plain, seen = area / "plain", mount.at / "plain"
     plain.mkdir()
     seen.mkdir()
-    outputs = [run(["bash", "-euo", "pipefail", "-c", PROGRAMS], cwd=root).check() for root in (plain, seen)]
+    outputs = [run(["bash", "-euo", "pipefail", "-c", PROGRAMS], cwd=root, timeout=600).check() for root in (plain, seen)]
     assert outputs[0] == outputs[1]
     assert_equal_snapshots(snapshot(plain), snapshot(seen))
 
