@@ -16,6 +16,7 @@ import signal
 import stat
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -472,12 +473,32 @@ def test_a_kept_root_is_read_from_disk_and_followed(session, area):  # noqa: F81
                 call()
             assert caught.value.errno == errno.EROFS
         under_shunt("rm out/f1; mv out/f2 out/moved; echo new >out/d/new; echo longer >out/f300")
-        wait_until(lambda: (at / "out" / "moved").exists() and not (at / "out" / "f1").exists())
-        wait_until(lambda: (at / "out" / "d" / "new").exists() and (at / "out" / "f300").read_text() == "longer\n")
+        assert (at / "out" / "moved").exists() and not (at / "out" / "f1").exists()
+        assert (at / "out" / "d" / "new").exists() and (at / "out" / "f300").read_text() == "longer\n"
         assert "moved" in os.listdir(at / "out") and "f1" not in os.listdir(at / "out")
         session.shunt("export", session.root).check()
-        wait_until(lambda: (at / "out" / "f9").exists())
         assert len(os.listdir(at / "out")) == 300 and (at / "out" / "f9").read_text() == "9\n"
+    finally:
+        mount.end()
+
+
+@pytest.mark.parametrize("pause", [0, 0.005, 0.06], ids=["young", "in a tick", "proven"])
+def test_what_comes_and_goes_on_disk_is_seen_at_once(session, area, pause):  # noqa: F811: the fixture
+    """What is known of a directory holds as long as its times do, which a change within a tick of the clock leaves as they are."""
+    session.tool("run", "--root", session.root, "--placement", "branch", "--keep", "--", "touch", "out/x", cwd=session.root).check()
+    leaf, = session.root.glob(".shunt/b/*/out-*/0")
+    at = area / "mount"
+    at.mkdir()
+    mount = Mount(session, at, area / "log")
+    try:
+        mount.mount()
+        for place in (leaf, session.root / "out") * 20:
+            assert not (at / "out" / "new").exists()
+            time.sleep(pause)
+            assert not (at / "out" / "new").exists()
+            (place / "new").touch()
+            assert (at / "out" / "new").exists()
+            (place / "new").unlink()
     finally:
         mount.end()
 

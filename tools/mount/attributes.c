@@ -20,7 +20,7 @@ static void attributes_get(fuse_req_t request, fuse_ino_t number, struct fuse_fi
     if (fstat(view_inode(request, number)->fd, &stat) < 0)
         fuse_reply_err(request, errno);
     else
-        fuse_reply_attr(request, &stat, view_of(request)->timeout);
+        fuse_reply_attr(request, &stat, 0);
 }
 
 static struct timespec attributes_time(int to_set, int is_set, int is_now, struct timespec time)

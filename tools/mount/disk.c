@@ -7,8 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/sys.h"
 #include "catalogue/known.h"
+#include "catalogue/take.h"
+#include "stamps.h"
 #include "union/disk.h"
 #include "union/listing.h"
 
@@ -18,7 +21,10 @@
 /* A directory that was listed. */
 struct disk_folder {
     struct dirid id;
-    uint64_t listed, expires; /* by clock_monotonic; listed is 0: there is none */
+    bool is_listed;
+    bool is_proven;       /* as long as its times are `stamps`, its names are those of the listing */
+    struct stamps stamps; /* from before the listing */
+    uint64_t stand_since; /* by clock_monotonic: they were seen first before that */
     uint64_t used;
     char path[PATH_MAX]; /* relative to the root */
     struct listing listing;
@@ -52,9 +58,15 @@ int disk_create(struct disk **made, const char *root)
 
 static void disk_folder_forget(struct disk_folder *folder)
 {
-    if (folder->listed)
+    if (folder->is_listed)
         listing_finish(&folder->listing);
-    folder->listed = 0;
+    folder->is_listed = false;
+}
+
+static void disk_folder_give(struct disk_folder *folder)
+{
+    disk_folder_forget(folder);
+    stamps_finish(&folder->stamps);
 }
 
 void disk_destroy(struct disk *disk)
@@ -62,7 +74,7 @@ void disk_destroy(struct disk *disk)
     if (!disk)
         return;
     for (size_t i = 0; i < DISK_KEPT; i++)
-        disk_folder_forget(&disk->folders[i]);
+        disk_folder_give(&disk->folders[i]);
     known_destroy(disk->known);
     union_root_finish(&disk->root);
     free(disk);
@@ -84,36 +96,54 @@ static int disk_path(const struct disk *disk, int directory, char to[PATH_MAX])
     return 0;
 }
 
-/* With the branches that were made meanwhile; a root that was exported has none to look for. */
 static int disk_list_locked(struct disk *disk, int directory, char path[PATH_MAX], struct listing *listing)
 {
     const int error = disk_path(disk, directory, path);
-    if (error < 0)
-        return error;
-    union_root_look(&disk->root);
-    return listing_init(listing, &disk->root, directory, path, 0, 0);
+    return error < 0 ? error : listing_init(listing, &disk->root, directory, path, 0, 0);
 }
 
 int disk_list(struct disk *disk, int directory, struct listing *listing)
 {
     char path[PATH_MAX];
     pthread_mutex_lock(&disk->lock);
+    union_root_look(&disk->root);
     const int error = disk_list_locked(disk, directory, path, listing);
     pthread_mutex_unlock(&disk->lock);
     return error;
 }
 
-static int disk_folder_list(struct disk *disk, struct disk_folder *folder, int directory)
+/* Its times now, for those it had. 1: they prove what is listed after this; 0: not yet, since what changes it within a tick of
+ * the clock leaves them as they are (catalogue/take.h), or never on this file system; -errno. */
+static int disk_folder_stamp(struct disk *disk, struct disk_folder *folder, int directory)
 {
     const uint64_t before = clock_monotonic();
+    struct stamps stamps;
+    const int code = stamps_take(&stamps, &disk->root, directory);
+    if (code != 1 || !stamps_equal(&stamps, &folder->stamps))
+        folder->stand_since = clock_monotonic();
+    stamps_finish(&folder->stamps);
+    folder->stamps = stamps;
+    return code == 1 ? before >= folder->stand_since + TAKE_STANDS : code;
+}
+
+static int disk_folder_list(struct disk *disk, struct disk_folder *folder, int directory)
+{
     disk_folder_forget(folder);
+    union_root_look(&disk->root); /* branches that were made meanwhile; a root that was exported has none to look for */
+    folder->is_proven = disk_folder_stamp(disk, folder, directory) == 1;
     const int error = disk_list_locked(disk, directory, folder->path, &folder->listing);
-    if (error < 0)
-        return error;
-    folder->listed = clock_monotonic();
-    const uint64_t lasts = 10 * (folder->listed - before);
-    folder->expires = before + (lasts > DISK_FRESH ? lasts : DISK_FRESH);
-    return 0;
+    folder->is_listed = error == 0;
+    return error;
+}
+
+static bool disk_folder_is_as_listed(struct disk *disk, const struct disk_folder *folder, int directory)
+{
+    struct stamps stamps;
+    const bool is_same =
+        folder->is_proven && stamps_take(&stamps, &disk->root, directory) == 1 && stamps_equal(&stamps, &folder->stamps);
+    if (folder->is_proven)
+        stamps_finish(&stamps);
+    return is_same;
 }
 
 /* The one of that directory, or the one that was not used for the longest. */
@@ -122,15 +152,15 @@ static struct disk_folder *disk_folder_find(struct disk *disk, const struct diri
     struct disk_folder *found = &disk->folders[0];
     for (size_t i = 0; i < DISK_KEPT; i++) {
         struct disk_folder *folder = &disk->folders[i];
-        if (folder->listed && dirid_equal(folder->id, *id)) {
+        if (folder->is_listed && dirid_equal(folder->id, *id)) {
             found = folder;
             break;
         }
         if (folder->used < found->used)
             found = folder;
     }
-    if (found->listed && !dirid_equal(found->id, *id))
-        disk_folder_forget(found);
+    if (!dirid_equal(found->id, *id))
+        disk_folder_give(found);
     found->id = *id;
     found->used = ++disk->uses;
     return found;
@@ -154,14 +184,14 @@ static int disk_folder_open(const struct disk *disk, const struct disk_folder *f
 static int disk_open_name_locked(struct disk *disk, const struct dirid *id, int directory, const char *name)
 {
     struct disk_folder *folder = disk_folder_find(disk, id);
-    bool is_new = !folder->listed;
+    bool is_new = !folder->is_listed;
     int fd = is_new ? disk_folder_list(disk, folder, directory) : 0;
     if (fd == 0)
         fd = disk_folder_open(disk, folder, directory, name);
     if (fd != -ENOENT || is_new)
         return fd;
     /* What is gone from where it was has gone elsewhere, or for good. */
-    if (!listing_find(&folder->listing, name, strlen(name)) && clock_monotonic() < folder->expires)
+    if (!listing_find(&folder->listing, name, strlen(name)) && disk_folder_is_as_listed(disk, folder, directory))
         return -ENOENT;
     fd = disk_folder_list(disk, folder, directory);
     return fd == 0 ? disk_folder_open(disk, folder, directory, name) : fd;

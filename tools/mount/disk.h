@@ -5,16 +5,10 @@
 /* A root without a session of this user's on this host, to be read: the names are those of its plain directories, as `shunt ls`
  * reads them, with catalogues where they prove a directory. Whoever has the permissions may do that.
  *
- * A listing is kept. A name that is in it is where it was, or is looked for again. That a name is absent is believed for
- * DISK_FRESH, and in a directory that takes long to list, ten times as long as that took.
+ * A listing is kept. A name that is in it is where it was, or is looked for again. That a name is absent is believed as long as
+ * the times of all physical directories of that one are those from before the listing (stamps.h).
  *
  * Thread-safe: one lock. Its calls go by the library, if that is in this process. */
-
-#include <stddef.h>
-
-#include "base/clock.h"
-
-#define DISK_FRESH CLOCK_SECOND
 
 struct disk;
 struct listing;

@@ -74,10 +74,8 @@ static int main_open_root(struct view *view, const struct main_words *words)
 {
     const int fd = open(words->root, O_PATH | O_DIRECTORY | O_CLOEXEC);
     int error = fd < 0 ? -errno : inode_table_init(&view->inodes, fd, main_descriptors() / 2);
-    if (error == 0 && words->from_disk) {
+    if (error == 0 && words->from_disk)
         error = disk_create(&view->disk, words->root);
-        view->timeout = (double)DISK_FRESH / CLOCK_SECOND;
-    }
     if (error < 0)
         error_report("%s: cannot be opened: %s (check the path and its permissions)", words->root, strerror(-error));
     return error;

@@ -53,7 +53,6 @@ static int view_enter(fuse_req_t request, int fd, fuse_ino_t parent, const char 
     if (!inode)
         return ENOMEM;
     entry->ino = (uintptr_t)inode;
-    entry->attr_timeout = entry->entry_timeout = view_of(request)->timeout;
     return 0;
 }
 

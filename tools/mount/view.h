@@ -19,7 +19,6 @@ struct disk;
 struct view {
     struct inode_table inodes;
     struct disk *disk; /* NULL: the preload library makes the union. Else it is to be read, and this has the names */
-    double timeout;    /* seconds for which the kernel may keep names and attributes */
     struct fuse_session *session;
 };
 
