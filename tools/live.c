@@ -42,7 +42,8 @@ static int live_become_client(const struct roots *roots, const char *node)
 
 static void live_be_modest(void)
 {
-    setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + LIVE_NICE);
+    if (getpriority(PRIO_PROCESS, 0) < LIVE_NICE)
+        setpriority(PRIO_PROCESS, 0, LIVE_NICE);
     SYS3(SYS_ioprio_set, 1, 0, LIVE_IDLE_CLASS);
 }
 
