@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "disk.h"
+#include "reader.h"
 #include "union/listing.h"
 #include "view.h"
 
@@ -29,9 +29,9 @@ struct directories_stream {
 static int directories_start(const struct view *view, const struct inode *inode, struct directories_stream *stream)
 {
     char path[VIEW_PATH];
-    if (view->disk) {
+    if (view->reader) {
         stream->directory = inode->fd;
-        return access(view_path(inode, path), R_OK) < 0 ? errno : -disk_list(view->disk, inode->fd, &stream->listing);
+        return access(view_path(inode, path), R_OK) < 0 ? errno : -reader_list(view->reader, inode->fd, &stream->listing);
     }
     const int fd = open(view_path(inode, path), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     stream->dir = fd < 0 ? NULL : fdopendir(fd);
@@ -128,7 +128,7 @@ static int directories_seek(const struct view *view, struct directories_stream *
         seekdir(stream->dir, offset);
     else if (offset == 0) {
         listing_finish(&stream->listing);
-        error = -disk_list(view->disk, stream->directory, &stream->listing);
+        error = -reader_list(view->reader, stream->directory, &stream->listing);
     }
     stream->next = NULL;
     stream->at = offset;

@@ -45,18 +45,6 @@ int inode_table_init(struct inode_table *table, int root_fd, size_t enough)
     return table->slots && table->root ? 0 : -ENOMEM;
 }
 
-void inode_table_finish(struct inode_table *table)
-{
-    struct inode *inode;
-    while ((inode = TAILQ_FIRST(&table->used))) {
-        TAILQ_REMOVE(&table->used, inode, used);
-        inode_free(inode);
-    }
-    if (table->root)
-        inode_free(table->root);
-    free(table->slots);
-}
-
 /* Without memory the slots stay as many as they are. */
 static void inode_grow(struct inode_table *table)
 {

@@ -46,9 +46,8 @@ struct inode_table {
     struct inode_list used;
 };
 
-/* Takes over the descriptor of the root. 0 or -errno. */
+/* Takes over the descriptor of the root; lasts as long as the process. 0 or -errno. */
 int inode_table_init(struct inode_table *, int root_fd, size_t enough);
-void inode_table_finish(struct inode_table *);
 
 /* What inode_find takes, from before the stat. */
 uint64_t inode_now(struct inode_table *);

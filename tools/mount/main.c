@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "command.h"
-#include "disk.h"
+#include "reader.h"
 #include "lock.h"
 #include "log.h"
 #include "view.h"
@@ -75,7 +75,7 @@ static int main_open_root(struct view *view, const struct main_words *words)
     const int fd = open(words->root, O_PATH | O_DIRECTORY | O_CLOEXEC);
     int error = fd < 0 ? -errno : inode_table_init(&view->inodes, fd, main_descriptors() / 2);
     if (error == 0 && words->from_disk)
-        error = disk_create(&view->disk, words->root);
+        error = reader_create(&view->reader, words->root);
     if (error < 0)
         error_report("%s: cannot be opened: %s (check the path and its permissions)", words->root, strerror(-error));
     return error;
@@ -178,5 +178,5 @@ int main(int argc, char **argv)
                      words.mountpoint);
     }
     fuse_remove_signal_handlers(view.session);
-    return status;
+    return status; /* threads may still be at work with the view, which goes with the process */
 }

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "disk.h"
+#include "reader.h"
 
 struct view *view_of(fuse_req_t request)
 {
@@ -58,7 +58,7 @@ static int view_enter(fuse_req_t request, int fd, fuse_ino_t parent, const char 
 
 static int view_lookup_on_disk(fuse_req_t request, fuse_ino_t parent, const char *name, struct fuse_entry_param *entry)
 {
-    const int fd = disk_open_name(view_of(request)->disk, view_inode(request, parent)->fd, name);
+    const int fd = reader_open_name(view_of(request)->reader, view_inode(request, parent)->fd, name);
     *entry = (struct fuse_entry_param){0};
     if (fd < 0)
         return -fd;
@@ -72,7 +72,7 @@ static int view_lookup_on_disk(fuse_req_t request, fuse_ino_t parent, const char
 int view_lookup(fuse_req_t request, fuse_ino_t parent, const char *name, struct fuse_entry_param *entry)
 {
     const int at = view_inode(request, parent)->fd;
-    if (view_of(request)->disk)
+    if (view_of(request)->reader)
         return view_lookup_on_disk(request, parent, name, entry);
     const uint64_t since = inode_now(&view_of(request)->inodes);
     *entry = (struct fuse_entry_param){0};

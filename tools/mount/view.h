@@ -7,18 +7,18 @@
  *
  * The kernel keeps neither names nor attributes (both timeouts are 0), so what another process changed is seen at once.
  *
- * Where no session serves the root, disk.h finds the names, and what is found is only read. */
+ * Where no session serves the root, reader.h finds the names, and what is found is only read. */
 
 #define FUSE_USE_VERSION 35
 #include <fuse3/fuse_lowlevel.h>
 
 #include "inode.h"
 
-struct disk;
+struct reader;
 
 struct view {
     struct inode_table inodes;
-    struct disk *disk; /* NULL: the preload library makes the union. Else it is to be read, and this has the names */
+    struct reader *reader; /* NULL: the preload library makes the union. Else it is to be read, and this has the names */
     struct fuse_session *session;
 };
 

@@ -10,13 +10,14 @@
  *
  * Thread-safe: one lock. Its calls go by the library, if that is in this process. */
 
-struct disk;
+#include <stddef.h>
+
+struct reader;
 struct listing;
 
-/* `root` is canonical. 0 or -errno; to be destroyed by disk_destroy, which takes NULL. */
-int disk_create(struct disk **, const char *root);
-void disk_destroy(struct disk *);
+/* `root` is canonical. It lasts as long as the process. 0 or -errno. */
+int reader_create(struct reader **, const char *root);
 /* O_PATH of what an open directory of the root has under that name; -ENOENT, another -errno. */
-int disk_open_name(struct disk *, int directory, const char *name);
+int reader_open_name(struct reader *, int directory, const char *name);
 /* Lists it now; listing_finish is the caller's. 0 or -errno. */
-int disk_list(struct disk *, int directory, struct listing *);
+int reader_list(struct reader *, int directory, struct listing *);
