@@ -131,8 +131,12 @@ void launch_without_shim(void)
 
 char *launch_preload(const char *others)
 {
-    char shim[PATH_MAX];
+    char shim[PATH_MAX], helper[PATH_MAX];
     if (places_preload(shim) < 0)
+        return NULL;
+    if (!places_static(helper))
+        unsetenv("SHUNT_STATIC_HELPER"); /* without it there are warnings */
+    else if (setenv("SHUNT_STATIC_HELPER", helper, 1) < 0)
         return NULL;
     if (strpbrk(shim, ": ")) {
         error_report("%s: cannot be preloaded, its path has a colon or a space (install shunt elsewhere)", shim);

@@ -27,7 +27,7 @@ int launch_set_environment(const struct roots *, const char *node);
 int launch_set_root_ids(const struct roots *);
 
 /* What LD_PRELOAD must be: the list `others` (NULL: none) and the shim after it. To be freed; NULL after a
- * complaint. */
+ * complaint. Where the helper of static programs is goes into this process's environment. */
 char *launch_preload(const char *others);
 
 /* Is the shim in this process? */

@@ -10,12 +10,13 @@
 
 #include "command.h"
 
-/* Relative to the executable's directory, the build directory first. SHUNT_DAEMON_FROM_BIN and
- * SHUNT_PRELOAD_FROM_BIN are the way from bindir to what is installed, so a tree that was moved as a whole
- * still works. */
+/* Relative to the executable's directory, the build directory first. SHUNT_DAEMON_FROM_BIN,
+ * SHUNT_STATIC_FROM_BIN and SHUNT_PRELOAD_FROM_BIN are the way from bindir to what is installed, so a tree that was moved as a
+ * whole still works. */
 static const char *const daemon_places[] = {"../daemon/shuntd", SHUNT_DAEMON_FROM_BIN, "shuntd", NULL};
 static const char *const mount_places[] = {"mount/shunt-mount", SHUNT_MOUNT_FROM_BIN, NULL};
 static const char *const shunt_places[] = {"shunt", NULL};
+static const char *const static_places[] = {"static/shunt-static", SHUNT_STATIC_FROM_BIN, "../static/shunt-static", NULL};
 static const char *const preload_places[] = {"../lib/shim/libshunt_preload.so", SHUNT_PRELOAD_FROM_BIN, NULL};
 
 static bool places_own_directory(char to[PATH_MAX])
@@ -68,6 +69,12 @@ int places_preload(char to[PATH_MAX])
 int places_mount(char to[PATH_MAX])
 {
     return places_look(mount_places, "shunt-mount", "build shunt with libfuse3 and -Dmount=enabled", to);
+}
+
+bool places_static(char to[PATH_MAX])
+{
+    char directory[PATH_MAX];
+    return places_own_directory(directory) && places_find(static_places, directory, to);
 }
 
 const char *places_site_file(char to[PATH_MAX])

@@ -35,6 +35,18 @@ int config_placement_parse(const char *text, enum config_placement *placement)
     return 0;
 }
 
+int config_static_parse(const char *text, enum config_static *statics)
+{
+    static const char names[][8] = {
+        [CONFIG_STATIC_WARN] = "warn", [CONFIG_STATIC_SERVE] = "serve", [CONFIG_STATIC_REFUSE] = "refuse"};
+    for (unsigned i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(text, names[i]) == 0) {
+            *statics = (enum config_static)i;
+            return 0;
+        }
+    return -EINVAL;
+}
+
 int config_number_parse(const char *text, uint64_t most, uint64_t *number)
 {
     uint64_t sum = 0;
@@ -89,6 +101,15 @@ static void config_read_job(struct config *config, char *const environment[])
         config->bad = "SHUNT_JOB";
 }
 
+static void config_read_static(struct config *config, char *const environment[])
+{
+    config->static_text = config_value(environment, "SHUNT_STATIC", "");
+    config->static_helper = config_value(environment, "SHUNT_STATIC_HELPER", NULL);
+    if (config->static_text[0] != '\0' && config_static_parse(config->static_text, &config->statics) != 0 &&
+        config->bad == NULL)
+        config->bad = "SHUNT_STATIC";
+}
+
 void config_read(struct config *config, char *const environment[])
 {
     uint64_t full = 0, deadline = 30, stale = 15, quiet = 10;
@@ -98,6 +119,7 @@ void config_read(struct config *config, char *const environment[])
     config->node = config_value(environment, "SHUNT_NODE", NULL);
     config->slurm_node = config_value(environment, "SLURMD_NODENAME", NULL);
     config_read_job(config, environment);
+    config_read_static(config, environment);
     config->served = config_value(environment, "SHUNT_SERVED", NULL) != NULL;
     config->fabric = config_value(environment, "SHUNT_FABRIC", "tcp");
     config->run_base = config_value(environment, "SHUNT_RUN_DIR", "/dev/shm");

@@ -12,6 +12,8 @@
  *     SHUNT_LEAF_FULL  how many names a leaf takes, for a daemon that is started
  *     SHUNT_SERVED     set by `shunt exec` and `run` for their command: a root that is exported after it is plain for it
  *     SHUNT_RUN_DIR    where node-local files go (default /dev/shm)
+ *     SHUNT_STATIC     serve, warn or refuse: programs that the shim cannot be loaded into (default warn)
+ *     SHUNT_STATIC_HELPER  the program that serves those, as the commands set it
  *     SHUNT_DEADLINE   seconds that a request may take (default 30: longer than a node that vanished is waited for)
  *     SHUNT_FABRIC     how daemons reach each other, or none (default tcp)
  *     SHUNT_INDEX_LIMIT  bytes of memory for the names of directories in use, for a daemon that is started
@@ -27,6 +29,7 @@
 #define CONFIG_JOB_MAX 192
 
 enum config_placement { CONFIG_AUTO = 0, CONFIG_BRANCH };
+enum config_static { CONFIG_STATIC_WARN = 0, CONFIG_STATIC_SERVE, CONFIG_STATIC_REFUSE };
 
 struct config {
     const char *roots;          /* NULL or empty: none */
@@ -40,12 +43,15 @@ struct config {
     const char *preload; /* LD_PRELOAD */
     bool served;         /* SHUNT_SERVED: the roots were served when the command began whose child this is */
     enum config_placement placement;
-    uint32_t leaf_full;   /* 0: the file system's default */
-    uint64_t index_limit; /* bytes; 0: a part of the run directory */
-    uint64_t deadline;    /* ns */
-    uint64_t stale;       /* ns */
-    const char *fabric;   /* as fabric_open's setting, or none */
-    const char *bad;      /* the first variable whose value makes no sense, or NULL */
+    enum config_static statics;
+    const char *static_text;   /* of that, as it is set; empty: it is not */
+    const char *static_helper; /* NULL: none is known */
+    uint32_t leaf_full;        /* 0: the file system's default */
+    uint64_t index_limit;      /* bytes; 0: a part of the run directory */
+    uint64_t deadline;         /* ns */
+    uint64_t stale;            /* ns */
+    const char *fabric;        /* as fabric_open's setting, or none */
+    const char *bad;           /* the first variable whose value makes no sense, or NULL */
 };
 
 void config_read(struct config *, char *const environment[]);
@@ -55,6 +61,8 @@ const char *config_value(char *const environment[], const char *name, const char
 
 /* auto or branch: 0, else -EINVAL. */
 int config_placement_parse(const char *text, enum config_placement *);
+/* serve, warn or refuse: 0, else -EINVAL. */
+int config_static_parse(const char *text, enum config_static *);
 /* A whole number from 1 to `most`: 0, else -EINVAL. */
 int config_number_parse(const char *text, uint64_t most, uint64_t *);
 /* Bytes: such a number, perhaps with K, M, G or T after it (1024 to the power of 1 to 4, in capital letters or small ones),

@@ -30,6 +30,7 @@
 #define PROGRAM_HEAD 1024
 #define PROGRAM_IDENTITY (STATX_TYPE | STATX_MODE | STATX_INO | STATX_SIZE | STATX_MTIME | STATX_CTIME | STATX_BTIME)
 #define LOADER "ld-linux"
+#define PROGRAM_ASK 0x53485354 /* as tools/static/calls.h has it */
 #define CAPABILITIES "security.capability"
 
 #if defined(__x86_64__)
@@ -319,7 +320,7 @@ static enum program_why program_about_rights(int fd)
 
 /* A loader of another name may still be glibc's: it is looked into by now, when it is in the trunk if it is in a root. Whether
  * the program changes rights depends on who executes it, and is asked without opening it: by a descriptor of its path. */
-static const char *program_why_not(int at, const char *path, const struct program_look *look)
+static enum program_why program_why_not(int at, const char *path, const struct program_look *look)
 {
     int why = look->why;
     if (why == WHY_LIBRARY && program_is_glibcs(look->interpreter))
@@ -327,12 +328,12 @@ static const char *program_why_not(int at, const char *path, const struct progra
     if (why == WHY_NOT) {
         int fd = path[0] == '\0' ? at : sys_openat(at, path, O_PATH | O_CLOEXEC, 0);
         if (fd < 0)
-            return NULL;
+            return WHY_NOT;
         why = program_about_rights(fd);
         if (fd != at)
             sys_close(fd);
     }
-    return program_reasons[why];
+    return why;
 }
 
 static void program_read(int fd, const char *path, struct program_look *look)
@@ -404,29 +405,51 @@ static struct iovec program_words(const char *text)
     return (struct iovec){(void *)text, strlen(text)};
 }
 
-static void program_say(const char *path, const char *why, const struct names_root *root)
+static void program_say(const char *path, const char *why, const struct names_root *root, bool is_refused)
 {
     const struct iovec line[] = {program_words("shunt: "),
                                  program_words(path),
-                                 program_words(": warning: "),
+                                 program_words(is_refused ? ": is not executed: " : ": warning: "),
                                  program_words(why),
-                                 program_words(", so shunt does not see what it does with files under "),
+                                 program_words(is_refused ? ", so shunt would not see what it does with files under "
+                                                          : ", so shunt does not see what it does with files under "),
                                  program_words(root->path),
-                                 program_words("\n")};
+                                 program_words(is_refused ? " (set SHUNT_STATIC=warn to run it all the same)\n" : "\n")};
     SYS3(SYS_writev, 2, line, sizeof line / sizeof *line);
 }
 
-void program_warn(int at, const char *path, const struct program_look *look, const struct names_root *root)
+/* Does the helper of a program that started this one answer its calls already? */
+static bool program_is_helped(void)
 {
-    const char *why = root != NULL ? program_why_not(at, path, look) : NULL;
-    if (why != NULL && !program_was_told(path))
-        program_say(path, why, root);
+    return SYS5(SYS_prctl, PROGRAM_ASK, shim_state.process.config.roots, 0, 0, 0) == 0;
+}
+
+static bool program_has_helper(void)
+{
+    const struct config *config = &shim_state.process.config;
+    return config->statics == CONFIG_STATIC_SERVE && config->static_helper != NULL &&
+           SYS3(SYS_faccessat, AT_FDCWD, config->static_helper, X_OK) == 0;
+}
+
+enum program_way program_judge(int at, const char *path, const struct program_look *look, const struct names_root *root,
+                               bool helps)
+{
+    const enum program_why why = root != NULL ? program_why_not(at, path, look) : WHY_NOT;
+    const bool is_helpable = why == WHY_STATIC || why == WHY_LIBRARY;
+    if (why == WHY_NOT || (is_helpable && program_is_helped()))
+        return PROGRAM_GOES;
+    if (is_helpable && helps && program_has_helper())
+        return PROGRAM_HELPED;
+    const bool is_refused = shim_state.process.config.statics == CONFIG_STATIC_REFUSE;
+    if (is_refused || !program_was_told(path))
+        program_say(path, program_reasons[why], root, is_refused);
+    return is_refused ? PROGRAM_REFUSED : PROGRAM_GOES;
 }
 
 void program_warn_of_library(const char *path)
 {
     int saved = errno;
     if (!program_was_told(path))
-        program_say(path, "loaded with a C library of its own", &shim_state.roots[0]);
+        program_say(path, "loaded with a C library of its own", &shim_state.roots[0], false);
     errno = saved;
 }

@@ -38,10 +38,18 @@ bool program_look(int at, const char *path, struct program_look *);
 /* The root that a program is handed, in its arguments or as its working directory; NULL: none. */
 const struct names_root *program_root_handed(int directory, char *const arguments[]);
 
-/* Says on standard error, in one line, that the loader will not put the shim into this program (it is statically linked, or for
- * another C library or machine, or it changes its user), which is handed that root; NULL: it is handed none. Said once for each
- * program by a process and those forked from it. */
-void program_warn(int at, const char *path, const struct program_look *, const struct names_root *root);
+/* What becomes of a program that is handed a root (NULL: it is handed none). */
+enum program_way {
+    PROGRAM_GOES,    /* with the shim, or handed nothing, or without the shim, which was said */
+    PROGRAM_HELPED,  /* by the helper of static programs, which is to execute it */
+    PROGRAM_REFUSED, /* SHUNT_STATIC=refuse, which was said */
+};
+
+/* Of one that the loader will not put the shim into (it is statically linked, or for another C library or machine, or it
+ * changes its user): the helper if that can be (`helps`: it can be found by its path alone, and SHUNT_STATIC is serve), else
+ * what is said on standard error, in one line, once for each program by a process and those forked from it. */
+enum program_way program_judge(int at, const char *path, const struct program_look *, const struct names_root *root,
+                               bool helps);
 
 /* The same of a library that is loaded with a C library of its own, and not together with the shim. */
 void program_warn_of_library(const char *path);

@@ -76,23 +76,26 @@ static void wrap_exec_promote_loader(int directory, const char *path)
         operate_promote(&t);
 }
 
+/* Of the last look at a program and its interpreters: it is there. */
+enum { WRAP_EXEC_MISSING = -1 };
+
 /* The program and the interpreters and the loader that it leads to are moved to the trunk, and the last of them is looked at on
- * behalf of the user. False: one of them is not there. */
-static bool wrap_exec_prepare_one(int at, const char *path, int directory, const struct names_root *root)
+ * behalf of the user: its program_way; WRAP_EXEC_MISSING: one of them is not there. */
+static int wrap_exec_prepare_one(int at, const char *path, int directory, const struct names_root *root)
 {
     struct program_look looks[2];
+    const bool helps = path[0] == '/' || (path[0] != '\0' && at == directory);
     if (strncmp(path, "/proc/", 6) == 0 || strncmp(path, "/dev/fd/", 8) == 0)
         wrap_exec_promote_open(path);
     for (int i = 0;; i++) {
         struct program_look *look = &looks[i % 2];
         wrap_exec_promote_one(at, path);
         if (!program_look(at, path, look))
-            return false;
+            return WRAP_EXEC_MISSING;
         if (look->kind != PROGRAM_SCRIPT || i == PROGRAM_SCRIPTS_MAX) {
             if (look->kind == PROGRAM_ELF)
                 wrap_exec_promote_loader(directory, look->interpreter);
-            program_warn(at, path, look, root);
-            return true;
+            return program_judge(at, path, look, root, helps);
         }
         at = directory;
         path = look->interpreter;
@@ -102,7 +105,8 @@ static bool wrap_exec_prepare_one(int at, const char *path, int directory, const
 /* What a child must have in its environment. The first is LD_PRELOAD: a value of the program's own stays, and
  * the shim's library goes after it (a sanitizer's must come first). */
 #define LIBRARY "libshunt_preload.so"
-static const char *const carried[EXEC_CARRIED] = {"LD_PRELOAD", "SHUNT_ROOT", "SHUNT_NODE", "SHUNT_RUN_DIR", "SHUNT_ROOT_ID"};
+static const char *const carried[EXEC_CARRIED] = {"LD_PRELOAD",    "SHUNT_ROOT",   "SHUNT_NODE",         "SHUNT_RUN_DIR",
+                                                  "SHUNT_ROOT_ID", "SHUNT_STATIC", "SHUNT_STATIC_HELPER"};
 
 static const char *wrap_exec_value_of(unsigned which)
 {
@@ -115,8 +119,12 @@ static const char *wrap_exec_value_of(unsigned which)
         return shim_state.process.config.node;
     case 3:
         return shim_state.process.config.run_base;
-    default:
+    case 4:
         return shim_state.process.config.root_ids;
+    case 5:
+        return shim_state.process.config.static_text;
+    default:
+        return shim_state.process.config.static_helper;
     }
 }
 
@@ -184,40 +192,52 @@ static void wrap_exec_prepare_argument(const char *file, int directory, char *co
         wrap_exec_prepare_one(directory, arguments[at], directory, NULL);
 }
 
-static void wrap_exec_prepare_all(int at, const char *path, int directory, char *const arguments[])
+static int wrap_exec_prepare_all(int at, const char *path, int directory, char *const arguments[])
 {
     /* Of a path that is none the text may have no end. */
-    if (wrap_exec_prepare_one(at, path, directory, program_root_handed(directory, arguments)))
+    const int way = wrap_exec_prepare_one(at, path, directory, program_root_handed(directory, arguments));
+    if (way != WRAP_EXEC_MISSING)
         wrap_exec_prepare_argument(path, directory, arguments);
+    return way;
 }
 
-void exec_prepare(int at, const char *path, int directory, char *const arguments[])
+static enum program_way wrap_exec_way(int way)
 {
-    int saved = errno;
+    return way == WRAP_EXEC_MISSING ? PROGRAM_GOES : (enum program_way)way;
+}
+
+enum program_way exec_prepare(int at, const char *path, int directory, char *const arguments[])
+{
+    int saved = errno, way = PROGRAM_GOES;
     if (process_has_roots() && process_check_path(path) == 0)
-        wrap_exec_prepare_all(at, path, directory, arguments);
+        way = wrap_exec_prepare_all(at, path, directory, arguments);
     errno = saved;
+    return wrap_exec_way(way);
 }
 
-void exec_prepare_along_path(const char *file, int directory, char *const arguments[])
+enum program_way exec_prepare_along_path(const char *file, int directory, char *const arguments[])
 {
-    int saved = errno;
+    int saved = errno, way = PROGRAM_GOES;
     if (!process_has_roots())
-        return;
+        return PROGRAM_GOES;
     struct scratch *scratch = scratch_take();
     char *candidate = scratch != NULL ? scratch->real : NULL;
     const struct names_root *root = program_root_handed(directory, arguments);
     const char *at = strchr(file, '/') != NULL ? NULL : wrap_exec_search_path();
     if (at == NULL)
-        wrap_exec_prepare_one(directory, file, directory, root);
+        way = wrap_exec_prepare_one(directory, file, directory, root);
     wrap_exec_prepare_argument(file, directory, arguments);
     while (candidate != NULL && wrap_exec_next_candidate(&at, file, candidate)) {
         wrap_exec_promote_one(directory, candidate);
-        if (wrap_exec_is_executable(directory, candidate) && wrap_exec_prepare_one(directory, candidate, directory, root))
+        if (!wrap_exec_is_executable(directory, candidate))
+            continue;
+        way = wrap_exec_prepare_one(directory, candidate, directory, root);
+        if (way != WRAP_EXEC_MISSING)
             break;
     }
     scratch_give(scratch);
     errno = saved;
+    return wrap_exec_way(way);
 }
 
 /* The shim's own entry in the LD_PRELOAD this program was started with. */
@@ -309,12 +329,36 @@ static void *wrap_exec_thread_room(size_t size)
     return shim_thread.carrying.at;
 }
 
-char *const *exec_carry_begin(struct exec_carrying *carrying, char *const environment[])
+/* The command line of the helper: itself, the program's path, and its arguments from the zeroth on. */
+static size_t wrap_exec_words_room(const struct exec_helped *helped)
+{
+    return helped->way == PROGRAM_HELPED ? (exec_count(helped->arguments) + 4) * sizeof(char *) + PATH_MAX : 0;
+}
+
+static char **wrap_exec_words(const struct exec_helped *helped, void *room)
+{
+    const size_t count = exec_count(helped->arguments);
+    char **words = room, *path = (char *)(words + count + 4);
+    const char *at = helped->is_along_path && strchr(helped->path, '/') == NULL ? wrap_exec_search_path() : NULL;
+    bool found = false;
+    while (!found && wrap_exec_next_candidate(&at, helped->path, path))
+        found = wrap_exec_is_executable(helped->directory, path);
+    words[0] = (char *)shim_state.process.config.static_helper;
+    words[1] = found ? path : (char *)helped->path;
+    words[2] = words[1]; /* without a zeroth argument the kernel gives an empty one */
+    for (size_t i = 0; i < count; i++)
+        words[2 + i] = helped->arguments[i];
+    words[count > 0 ? 2 + count : 3] = NULL;
+    return words;
+}
+
+char *const *exec_carry_begin(struct exec_carrying *carrying, char *const environment[], const struct exec_helped *helped)
 {
     const size_t texts = process_has_roots() ? exec_room(environment) : 0, count = exec_count(environment) + EXEC_CARRIED + 1;
-    const size_t page = SYS_LEAST_PAGE * 16, size = (count * sizeof(char *) + texts + page - 1) / page * page;
-    *carrying = (struct exec_carrying){NULL, size};
-    if (texts == 0)
+    const size_t words = wrap_exec_words_room(helped), page = SYS_LEAST_PAGE * 16;
+    const size_t size = (words + count * sizeof(char *) + texts + page - 1) / page * page;
+    *carrying = (struct exec_carrying){NULL, size, NULL};
+    if (texts == 0 && words == 0)
         return environment;
     if (shim_thread.carrying.user == sys_getpid()) {
         void *own = sys_mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -325,8 +369,12 @@ char *const *exec_carry_begin(struct exec_carrying *carrying, char *const enviro
         if (carrying->at == NULL)
             shim_thread.carrying.user = 0;
     }
-    char **to = carrying->at;
-    return to != NULL ? exec_carry(environment, to, (char *)(to + count)) : NULL;
+    if (carrying->at == NULL)
+        return NULL;
+    if (words > 0)
+        carrying->words = wrap_exec_words(helped, carrying->at);
+    char **to = (char **)((char *)carrying->at + words);
+    return exec_carry(environment, to, (char *)(to + count));
 }
 
 void exec_carry_end(const struct exec_carrying *carrying)
@@ -339,14 +387,21 @@ void exec_carry_end(const struct exec_carrying *carrying)
         sys_munmap(carrying->at, carrying->size);
 }
 
-/* CALL with an environment that carries the shim on, which is ENVIRONMENT there; -1 with errno. */
-#define WRAP_EXEC_CARRYING(ENVIRONMENT, CALL)                                                                                  \
+/* CALL with an environment that carries the shim on, which is ENVIRONMENT there, or the helper instead; -1 with errno. */
+#define WRAP_EXEC_CARRYING(ENVIRONMENT, HELPED, CALL)                                                                          \
     ({                                                                                                                         \
         struct exec_carrying carrying;                                                                                         \
-        char *const *carried_on = exec_carry_begin(&carrying, ENVIRONMENT);                                                    \
+        int result = (HELPED)->way == PROGRAM_REFUSED ? (errno = EXEC_REFUSED, -1) : 0;                                        \
+        char *const *carried_on = result == 0 ? exec_carry_begin(&carrying, ENVIRONMENT, HELPED) : NULL;                       \
         sanitizer_abandon_frames();                                                                                            \
-        int result = carried_on != NULL || (ENVIRONMENT) == NULL ? (CALL) : (errno = ENOMEM, -1);                              \
-        exec_carry_end(&carrying);                                                                                             \
+        if (result == 0 && carried_on == NULL && (ENVIRONMENT) != NULL)                                                        \
+            result = (errno = ENOMEM, -1);                                                                                     \
+        if (result == 0 && carrying.words != NULL)                                                                             \
+            result = REAL(execve)(carrying.words[0], carrying.words, carried_on);                                              \
+        else if (result == 0)                                                                                                  \
+            result = (CALL);                                                                                                   \
+        if ((HELPED)->way != PROGRAM_REFUSED)                                                                                  \
+            exec_carry_end(&carrying);                                                                                         \
         result;                                                                                                                \
     })
 
@@ -364,8 +419,9 @@ int exec_error(int at, const char *path, int error)
 WRAPPER int execve(const char *path, char *const arguments[], char *const environment[])
 {
     WRAPPER_LAUNDER(path);
-    exec_prepare(AT_FDCWD, path, AT_FDCWD, arguments);
-    WRAP_EXEC_CARRYING(environment, REAL(execve)(path, arguments, carried_on));
+    const enum program_way way = exec_prepare(AT_FDCWD, path, AT_FDCWD, arguments);
+    const struct exec_helped helped = {way, path, false, AT_FDCWD, arguments};
+    WRAP_EXEC_CARRYING(environment, &helped, REAL(execve)(path, arguments, carried_on));
     errno = exec_error(AT_FDCWD, path, errno);
     return -1;
 }
@@ -377,8 +433,9 @@ WRAPPER int execv(const char *path, char *const arguments[])
 
 WRAPPER int execvpe(const char *file, char *const arguments[], char *const environment[])
 {
-    exec_prepare_along_path(file, AT_FDCWD, arguments);
-    WRAP_EXEC_CARRYING(environment, REAL(execvpe)(file, arguments, carried_on));
+    const enum program_way way = exec_prepare_along_path(file, AT_FDCWD, arguments);
+    const struct exec_helped helped = {way, file, true, AT_FDCWD, arguments};
+    WRAP_EXEC_CARRYING(environment, &helped, REAL(execvpe)(file, arguments, carried_on));
     errno = exec_error(AT_FDCWD, file, errno);
     return -1;
 }
@@ -391,17 +448,22 @@ WRAPPER int execvp(const char *file, char *const arguments[])
 WRAPPER int fexecve(int fd, char *const arguments[], char *const environment[])
 {
     wrap_exec_promote_descriptor(fd);
-    exec_prepare(fd, "", AT_FDCWD, arguments);
-    return WRAP_EXEC_CARRYING(environment, REAL(fexecve)(fd, arguments, carried_on));
+    const struct exec_helped helped = {.way = exec_prepare(fd, "", AT_FDCWD, arguments)};
+    return WRAP_EXEC_CARRYING(environment, &helped, REAL(fexecve)(fd, arguments, carried_on));
 }
 
 WRAPPER int execveat(int at, const char *path, char *const arguments[], char *const environment[], int flags)
 {
     WRAPPER_LAUNDER(path);
+    if (at == AT_FDCWD && flags == 0)
+        return execve(path, arguments, environment);
     if ((flags & AT_EMPTY_PATH) && process_has_roots() && process_can_read(path, 1) && path[0] == '\0')
         wrap_exec_promote_descriptor(at);
-    exec_prepare(at, path, AT_FDCWD, arguments);
-    WRAP_EXEC_CARRYING(environment, REAL(execveat)(at, path, arguments, carried_on, flags));
+    enum program_way way = exec_prepare(at, path, AT_FDCWD, arguments);
+    if (way == PROGRAM_HELPED && (flags & ~(AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW)) != 0)
+        way = PROGRAM_GOES; /* but no further: the kernel knows no such flag */
+    const struct exec_helped helped = {way, path, false, AT_FDCWD, arguments};
+    WRAP_EXEC_CARRYING(environment, &helped, REAL(execveat)(at, path, arguments, carried_on, flags));
     errno = exec_error(at, path, errno);
     return -1;
 }

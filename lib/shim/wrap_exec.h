@@ -7,6 +7,7 @@
 #include <stddef.h>
 
 #include "shim/process.h"
+#include "shim/program.h"
 
 /* Moves a file that is in a branch to the trunk. If it fails the file is not found, and the caller hears of it. Keeps errno. */
 void exec_promote_file(int at, const char *path);
@@ -15,18 +16,28 @@ void exec_promote_file(int at, const char *path);
  * file in a branch may have been in the way, ENOTDIR. */
 int exec_error(int at, const char *path, int error);
 /* Promotes a program, with the interpreters that its first line leads to (the kernel looks for those from the working
- * directory, `directory`), and warns of one that the shim will not be in (program.h). Keeps errno. The second: what execvp
- * would find along PATH. */
-void exec_prepare(int at, const char *path, int directory, char *const arguments[]);
-void exec_prepare_along_path(const char *file, int directory, char *const arguments[]);
+ * directory, `directory`), and judges one that the shim will not be in (program.h): PROGRAM_GOES, or what it says. Keeps errno.
+ * The second: what execvp would find along PATH. */
+enum program_way exec_prepare(int at, const char *path, int directory, char *const arguments[]);
+enum program_way exec_prepare_along_path(const char *file, int directory, char *const arguments[]);
+#define EXEC_REFUSED EACCES /* the error of one that is refused */
 
 /* A child's environment must carry the shim on. So many variables may be added, with so many bytes of text
  * (0: it lacks nothing); how many it has. */
-#define EXEC_CARRIED 5
+#define EXEC_CARRIED 7
 size_t exec_room(char *const environment[]);
 size_t exec_count(char *const environment[]);
 /* Writes the environment and what it lacks to `to`; the new texts go to `texts`. */
 char *const *exec_carry(char *const environment[], char **to, char *texts);
+
+/* A program that the helper is to execute, as it is given to exec. */
+struct exec_helped {
+    enum program_way way; /* nothing of this counts unless it is PROGRAM_HELPED */
+    const char *path;     /* or a name to be found along PATH */
+    bool is_along_path;
+    int directory; /* from which a relative path is seen */
+    char *const *arguments;
+};
 
 /* The environment to start a program with: that which is given, or one that has what it lacks, which lies in memory of this
  * thread, since a stack may be small, and malloc is not to be called here. NULL: there is no memory. What a vfork child has
@@ -34,7 +45,8 @@ char *const *exec_carry(char *const environment[], char **to, char *texts);
 struct exec_carrying {
     void *at; /* NULL: nothing is to be given back */
     size_t size;
+    char **words; /* the command line of the helper, which is to be executed instead; NULL: the program itself */
 };
-char *const *exec_carry_begin(struct exec_carrying *, char *const environment[]);
+char *const *exec_carry_begin(struct exec_carrying *, char *const environment[], const struct exec_helped *);
 /* The program was not started, or by a child. */
 void exec_carry_end(const struct exec_carrying *);

@@ -235,19 +235,32 @@ static void wrap_spawn_plan_finish(struct plan *plan)
 typedef int spawn_function(int *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *, char *const[],
                            char *const[]);
 
+/* The program, or the helper that executes it; the latter by its path, with the same meaning for either original. */
+static int wrap_spawn_carrying(spawn_function *original, int *child, const struct plan *plan,
+                               const posix_spawnattr_t *attributes, char *const environment[], const struct exec_helped *helped)
+{
+    struct exec_carrying carrying;
+    if (helped->way == PROGRAM_REFUSED)
+        return EXEC_REFUSED;
+    char *const *carried_on = exec_carry_begin(&carrying, environment, helped);
+    if (carried_on == NULL && environment != NULL)
+        return ENOMEM;
+    const char *path = carrying.words != NULL ? carrying.words[0] : helped->path;
+    char *const *arguments = carrying.words != NULL ? carrying.words : helped->arguments;
+    const int code = original(child, path, plan->actions, attributes, (char **)arguments, carried_on);
+    exec_carry_end(&carrying);
+    return code;
+}
+
 static int wrap_spawn_by(spawn_function *original, int *child, const char *path, const posix_spawn_file_actions_t *actions,
                          const posix_spawnattr_t *attributes, char *const arguments[], char *const environment[])
 {
     struct plan plan;
-    struct exec_carrying carrying;
     int code = wrap_spawn_plan_make(&plan, actions);
     if (code == 0) {
-        exec_prepare(plan.directory, path, plan.directory, arguments);
-        char *const *carried_on = exec_carry_begin(&carrying, environment);
-        code = carried_on != NULL || environment == NULL
-                   ? original(child, path, plan.actions, attributes, arguments, carried_on)
-                   : ENOMEM;
-        exec_carry_end(&carrying);
+        const enum program_way way = exec_prepare(plan.directory, path, plan.directory, arguments);
+        const struct exec_helped helped = {way, path, false, plan.directory, arguments};
+        code = wrap_spawn_carrying(original, child, &plan, attributes, environment, &helped);
         code = exec_error(plan.directory, path, code);
     }
     wrap_spawn_plan_finish(&plan);
@@ -259,15 +272,11 @@ static int wrap_spawn_along_path_by(spawn_function *original, int *child, const 
                                     char *const arguments[], char *const environment[])
 {
     struct plan plan;
-    struct exec_carrying carrying;
     int code = wrap_spawn_plan_make(&plan, actions);
     if (code == 0) {
-        exec_prepare_along_path(file, plan.directory, arguments);
-        char *const *carried_on = exec_carry_begin(&carrying, environment);
-        code = carried_on != NULL || environment == NULL
-                   ? original(child, file, plan.actions, attributes, arguments, carried_on)
-                   : ENOMEM;
-        exec_carry_end(&carrying);
+        const enum program_way way = exec_prepare_along_path(file, plan.directory, arguments);
+        const struct exec_helped helped = {way, file, true, plan.directory, arguments};
+        code = wrap_spawn_carrying(original, child, &plan, attributes, environment, &helped);
         code = exec_error(plan.directory, file, code);
     }
     wrap_spawn_plan_finish(&plan);

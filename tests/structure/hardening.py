@@ -3,7 +3,7 @@
 # SPDX-FileCopyrightText: The shunt authors
 """hardening.py BUILD: what the flags of meson.build promise is in the files that a release build makes.
 
-shuntd, shunt, shunt-launch and libshunt are bound at start (BIND_NOW), have a read-only relocation segment, check their stack
+shuntd, shunt, shunt-launch, shunt-static and libshunt are bound at start (BIND_NOW), have a read-only relocation segment, check their stack
 and libc's buffers (_FORTIFY_SOURCE); nothing names a directory of the machine that built it. The preload library is bound
 at start and imports libc alone. The exit status is 1 if one of that is missing."""
 
@@ -11,7 +11,7 @@ import pathlib
 import subprocess
 import sys
 
-HARDENED = ["daemon/shuntd", "tools/shunt", "tools/shunt-launch", "lib/api/libshunt.so.*[0-9]"]
+HARDENED = ["daemon/shuntd", "tools/shunt", "tools/shunt-launch", "tools/static/shunt-static", "lib/api/libshunt.so.*[0-9]"]
 IF_BUILT = ["tools/spank/spank_shunt.so", "tools/mount/shunt-mount"]
 PRELOAD = "lib/shim/libshunt_preload.so"
 

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# SPDX-FileCopyrightText: The shunt authors
+"""Statically linked programs under SHUNT_STATIC=serve: a filter asks a helper about their paths."""
+
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+
+import pytest
+
+from conftest import assert_equal_text, environment, redirected_files, run, wait_until
+
+HERE = pathlib.Path(__file__).resolve().parent
+BUSYBOX = shutil.which("busybox") or "busybox"
+SERVE = {"SHUNT_STATIC": "serve"}
+
+# The helper makes its calls through the library, and is no place for another one.
+pytestmark = pytest.mark.unsanitized
+
+
+def linked(directory, name, *flags, compiler="gcc"):
+    program = directory / "program"
+    run([compiler, "-D_GNU_SOURCE", "-pthread", "-O1", "-w", "-o", program, HERE / "processes" / name, *flags]).check()
+    return program
+
+
+LINKED = {"glibc": ("gcc", ["-static-pie"]), "musl": ("musl-gcc", ["-static"]), "musl, dynamic": ("musl-gcc", [])}
+
+
+@pytest.mark.parametrize("kind", LINKED)
+def test_a_static_program_sees_the_union(native_and_shunt, area, kind):
+    compiler, flags = LINKED[kind]
+    program = linked(area, "statics.c", *flags, compiler=compiler)
+    native, shunt = native_and_shunt(f"{program} $ROOT 2>&1", **SERVE)
+    assert_equal_text(native, shunt)
+    assert "made 20, failed 0" in shunt
+
+
+BUSYBOX_SCRIPT = f"""
+b={BUSYBOX}
+mkdir -p out && for i in 1 2 3; do echo hot$i >out/file$i; done
+$b ls $ROOT/out; $b cat $ROOT/out/file1; $b mv $ROOT/out/file1 $ROOT/out/moved; $b rm $ROOT/out/file2
+cd out
+$b sh -c 'for f in *; do echo "$f $(cat $f)"; done; echo new >new; mkdir deep; cd deep; echo ../*; echo far >../far'
+# From static to dynamic and back; the environment may be lost on the way.
+$b sh -c "/bin/cat $ROOT/out/new; /bin/sh -c 'cat far; $b cat far; /bin/mv far further'; $b env -i /bin/ls $ROOT/out"
+$b env -i /bin/sh -c "echo lost >$ROOT/out/lost; /bin/cat $ROOT/out/moved"
+$b find $ROOT -name '.shunt*' -prune -o -type f -print | sort
+printf '#!%s sh\\necho script; cat lost\\n' $b >script; chmod +x script; ./script
+mkdir bin; cp $b bin/busybox; bin/busybox cat lost; $b sh -c "bin/busybox cat new; ./script"
+$b tar cf ../all.tar . ; $b tar tf ../all.tar | sort; $b rm -r deep bin script; $b du -a . | wc -l; rm ../all.tar
+"""
+
+
+def test_busybox(native_and_shunt):
+    native, shunt = native_and_shunt(BUSYBOX_SCRIPT, **SERVE)
+    assert_equal_text(native, shunt)
+
+
+def test_paths_that_lead_to_a_root_from_outside(native_and_shunt):
+    script = f"""
+outside=$(mktemp -d); ln -s $ROOT $outside/in; echo hot >file; ln -s $ROOT/file $outside/file; ln -s in/new $outside/new
+b={BUSYBOX}
+cd $outside
+$b sh -c "cat in/file; cat file; echo made >new; cat $outside/in/new; cat $ROOT/new; ls -L $outside/in | sort" . $ROOT
+rm -r $outside
+"""
+    native, shunt = native_and_shunt(script, **SERVE)
+    assert_equal_text(native, shunt)
+
+
+def helpers(root):
+    """(the guard, the one that answers) of the programs of a root."""
+    found = {}
+    for process in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            if (process / "exe").resolve().name == "shunt-static" and f"SHUNT_ROOT={root}\0".encode() in (process / "environ").read_bytes():
+                found[int(process.name)] = int((process / "stat").read_text().rpartition(")")[2].split()[1])
+        except OSError:
+            continue
+    return [(parent, child) for child, parent in found.items() if parent in found]
+
+
+@pytest.fixture
+def shell(shunt, root):
+    """A statically linked shell under shunt, in the root; shell(command) gives the first line that it prints."""
+    command = [shunt.path, "run", "--root", root, "--placement", "branch", "--", BUSYBOX, "sh", "-s", root]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=root, text=True,
+                               env=environment(**SERVE))
+
+    def ask(words, answers=True):
+        process.stdin.write(words + "\n")
+        process.stdin.flush()
+        return process.stdout.readline().strip() if answers else None
+
+    ask.process = process
+    yield ask
+    if process.poll() is None:
+        process.stdin.close()
+        process.wait(60)
+
+
+READ = "read line <file && echo $line"
+EIO = "Input/output error"
+
+
+def test_without_its_helper_a_call_fails(shell, root):
+    """Never is the trunk alone what it sees; what has nothing to do with the root fails as well."""
+    assert shell(f"echo hot >file; {READ}") == "hot"
+    assert redirected_files(root)
+    [(_, server)] = helpers(root)
+    os.kill(server, signal.SIGSTOP)
+    shell(READ, answers=False)
+    os.kill(server, signal.SIGKILL)
+    assert EIO in shell.process.stdout.readline()
+    for words in (READ, "echo new >new", "cd /", "read line </etc/passwd"):
+        assert EIO in shell(words)
+    assert shell("echo lives on") == "lives on"
+
+
+def test_the_helper_ends_with_its_programs(shell, root):
+    assert shell("echo hot >file; echo made") == "made"
+    assert helpers(root)
+    shell.process.stdin.close()
+    shell.process.wait(60)
+    wait_until(lambda: not helpers(root))
+
+
+def test_no_helper(shunt, root):
+    """What it does is said once, and the program runs; or it is not executed."""
+    script = f"echo hot >file; for i in 1 2; do {BUSYBOX} cat {root}/file; done; echo done"
+
+    def under(setting):
+        result = shunt.run(root, ["sh", "-c", script], cwd=root, SHUNT_STATIC=setting)
+        return result.check(), [line for line in result.err.splitlines() if line.startswith("shunt: ")]
+
+    about = "so shunt does not see what it does with files under"
+    assert under("warn") == ("done\n", [f"shunt: {BUSYBOX}: warning: statically linked, {about} {root}"])
+    said, lines = under("refuse")
+    assert (said, len(lines)) == ("done\n", 2) and all("is not executed" in line for line in lines)
+    assert under("serve") == ("hot\nhot\ndone\n", [])

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# SPDX-FileCopyrightText: The shunt authors
+"""The program `same`, statically linked, prints natively what it prints under shunt with SHUNT_STATIC=serve. SHUNT_SAME_EVERY
+says how many of the cases are run, in each placement; without it, each thousandth in one."""
+
+import os
+import pathlib
+import re
+import tempfile
+
+import pytest
+import test_same
+from compare import differences
+
+PROGRAM = test_same.BUILD / "tests" / "same" / "same_static"
+
+EVERY = os.environ.get("SHUNT_SAME_EVERY")
+
+# What shunt(7) says of such programs: calls that are refused as by an older kernel, other users, places that /proc tells; and
+# errors that the kernel finds in another order.
+EXCEPTED = re.compile(r"\S*xattrat|file_[gs]etattr|users |open.*, readlink|fanotify|connect\(no socket\)|name_to_handle_at\(wrong|"
+                      r"\S*bind\S* .*proc:|.*proc:\(filled|.*/(too-long|null)( |$)")
+
+
+def compared(text):
+    """The cases that are compared, each with the lines that belong to it."""
+    kept, keeps = [], True
+    for line in text.splitlines(keepends=True):
+        keeps = keeps if line.startswith("    ") else not EXCEPTED.match(line)
+        kept += [line] if keeps else []
+    return "".join(kept)
+
+
+@pytest.mark.skipif(not PROGRAM.exists(), reason="libc's archive is not there")
+@pytest.mark.parametrize("placement", test_same.SEEN if EVERY else ["branch"])
+def test_same_static(monkeypatch, placement):
+    monkeypatch.setattr(test_same, "PROGRAM", PROGRAM)
+    run = test_same.Run(int(EVERY or 1000), list(test_same.SEEN).index(placement), "self")
+    with tempfile.TemporaryDirectory(prefix="same-", dir=test_same.PLACES["default"]) as above:
+        os.chmod(above, 0o755)
+        native, seen = pathlib.Path(above, "native"), pathlib.Path(above, "shunt.")
+        native.mkdir()
+        seen.mkdir()
+        expected = run(native, lambda root: [])
+        got = run(seen, lambda root: ["env", "SHUNT_STATIC=serve", test_same.SHUNT, "run", "--root", root,
+                                      *test_same.SEEN[placement], "--"])
+        different = differences(compared(expected), compared(got))
+        assert not different, different

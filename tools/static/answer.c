@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#include "answer.h"
+
+#include <linux/openat2.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "kernel.h"
+
+/* No call has this bit in its flags: execveat looks at the path, and the kernel then refuses the call. */
+#define ANSWER_NO_FLAG 0x40000000
+
+/* A call that may change rights or the root was seen; from then on they are asked for. */
+static atomic_bool answer_rights_may_differ, answer_was_told;
+
+static void answer_send(int listener, struct seccomp_notif_resp *answer)
+{
+    SYS3(SYS_ioctl, listener, SECCOMP_IOCTL_NOTIF_SEND, answer); /* ENOENT: the caller was killed */
+}
+
+void answer_error(int listener, uint64_t id, int error)
+{
+    struct seccomp_notif_resp answer = {.id = id, .error = error};
+    answer_send(listener, &answer);
+}
+
+static void answer_result(int listener, uint64_t id, long result)
+{
+    struct seccomp_notif_resp answer = {.id = id, .val = result < 0 ? 0 : result, .error = result < 0 ? (int)result : 0};
+    answer_send(listener, &answer);
+}
+
+/* The kernel does it. What it then reads through the caller's pointers may differ from what was read here only if the caller
+ * changes it meanwhile. */
+static void answer_go_on(int listener, uint64_t id)
+{
+    struct seccomp_notif_resp answer = {.id = id, .flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE};
+    answer_send(listener, &answer);
+}
+
+static void answer_or_go_on(int listener, uint64_t id, long code)
+{
+    if (code < 0)
+        answer_error(listener, id, (int)code);
+    else
+        answer_go_on(listener, id);
+}
+
+/* The descriptor becomes the caller's, as the result. One that may write is closed here before the caller goes on: its own
+ * close is to be the last (a program that it wrote may be executed then, and who watches is told). */
+static void answer_descriptor(int listener, uint64_t id, int fd, uint64_t flags)
+{
+    const bool is_read_only = (flags & O_ACCMODE) == O_RDONLY;
+    struct seccomp_notif_addfd add = {
+        .id = id, .flags = is_read_only ? SECCOMP_ADDFD_FLAG_SEND : 0, .srcfd = (uint32_t)fd, .newfd_flags = flags & O_CLOEXEC};
+    const long code = SYS3(SYS_ioctl, listener, SECCOMP_IOCTL_NOTIF_ADDFD, &add);
+    sys_close(fd);
+    if (code < 0 || !is_read_only)
+        answer_result(listener, id, code);
+}
+
+static long answer_errno(long result)
+{
+    return result == -1 ? -errno : result;
+}
+
+static long answer_do(const struct arguments *a)
+{
+    const long *m = a->made;
+    return answer_errno(syscall(a->call->as, m[0], m[1], m[2], m[3], m[4], m[5]));
+}
+
+/* The type of a file; -errno. */
+static long answer_type(int at, const char *path, int flags)
+{
+    struct stat stat;
+    const long code = answer_errno(fstatat(at, path, &stat, flags));
+    return code < 0 ? code : (long)(stat.st_mode & S_IFMT);
+}
+
+/* Moves a file to the trunk, with all that it takes to execute it: the shim does that before the kernel looks at the call. */
+static void answer_to_trunk(int at, const char *path)
+{
+    char *none[] = {NULL};
+    syscall(SYS_execveat, at, path, none, none, ANSWER_NO_FLAG);
+}
+
+/* What the kernel is to do, since it is about the caller itself, with a file that is in the trunk by now; 0, or -errno: it
+ * would find that file, or none where a file in a branch is in the way. */
+static long answer_prepare(int at, const char *path, int flags, bool is_for_directory)
+{
+    const long type = answer_type(at, path, flags);
+    if (type < 0 || (is_for_directory && type != S_IFDIR))
+        return type < 0 ? type : -ENOTDIR;
+    if (type == S_IFREG)
+        answer_to_trunk(at, path);
+    return 0;
+}
+
+/* An open may last (a FIFO), or has to be the caller's own (a terminal): both only of what lies in the trunk, so in the
+ * kernel: 1. A descriptor of O_PATH cannot be handed over. 0: the kernel need not; -errno. */
+static long answer_open_in_kernel(const struct arguments *a, uint64_t flags)
+{
+    const int at = (int)a->made[0], follow = flags & O_NOFOLLOW ? AT_SYMLINK_NOFOLLOW : 0;
+    const char *path = (const char *)a->made[1];
+    if (flags & O_PATH) {
+        const long code = answer_prepare(at, path, follow, (flags & O_DIRECTORY) != 0);
+        return code < 0 ? code : 1;
+    }
+    if ((flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL) || (flags & O_DIRECTORY))
+        return 0;
+    const long type = answer_type(at, path, follow);
+    return type == S_IFIFO || type == S_IFCHR || type == S_IFBLK || type == S_IFSOCK;
+}
+
+static void answer_open(int listener, uint64_t id, struct arguments *a)
+{
+    struct open_how *how = a->call->kind == CALLS_OPEN_HOW ? (struct open_how *)a->in : NULL;
+    if (how != NULL && (size_t)a->made[3] < sizeof *how) {
+        answer_go_on(listener, id); /* EINVAL */
+        return;
+    }
+    const uint64_t flags = how != NULL ? how->flags : (uint64_t)(unsigned)a->made[2];
+    const long in_kernel = answer_open_in_kernel(a, flags);
+    if (in_kernel != 0) {
+        answer_or_go_on(listener, id, in_kernel);
+        return;
+    }
+    if (how != NULL)
+        how->flags |= O_CLOEXEC;
+    else
+        a->made[2] |= O_CLOEXEC;
+    const long fd = answer_do(a);
+    arguments_finish(a);
+    if (fd < 0)
+        answer_error(listener, id, (int)fd);
+    else
+        answer_descriptor(listener, id, (int)fd, flags);
+}
+
+static long answer_in_trunk(const struct arguments *a)
+{
+    const struct arguments_path *path = &a->paths[0];
+    const bool has_directory = path->where > 0 && a->call->arguments[path->where - 1] == 'd';
+    const bool follows = a->call->how & CALLS_FOLLOWS || a->flags & AT_SYMLINK_FOLLOW;
+    return answer_prepare(has_directory ? (int)a->made[path->where - 1] : AT_FDCWD,
+                          path->given[0] == '/' ? path->text : path->given, follows ? 0 : AT_SYMLINK_NOFOLLOW,
+                          a->call->kind == CALLS_CHDIR);
+}
+
+/* Nothing of the caller's is held any more when it goes on. */
+static void answer_perform(int listener, uint64_t id, struct arguments *a)
+{
+    long result;
+    switch (a->call->kind) {
+    case CALLS_OPEN:
+    case CALLS_OPEN_HOW:
+        answer_open(listener, id, a);
+        return;
+    case CALLS_CHDIR:
+    case CALLS_TRUNK:
+    case CALLS_EXEC:
+        result = answer_in_trunk(a);
+        arguments_finish(a);
+        answer_or_go_on(listener, id, result);
+        return;
+    default:
+        result = arguments_back(a, answer_do(a));
+        arguments_finish(a);
+        answer_result(listener, id, result);
+    }
+}
+
+/* Once, on the caller's standard error. */
+static void answer_tell(pid_t tid, const char *sentence)
+{
+    char name[CALLER_NAME];
+    if (atomic_exchange(&answer_was_told, true))
+        return;
+    caller_name(tid, "fd/2", name);
+    const int fd = sys_openat(AT_FDCWD, name, O_WRONLY | O_APPEND | O_NOCTTY | O_NONBLOCK | O_CLOEXEC, 0);
+    if (fd >= 0) {
+        sys_write(fd, sentence, strlen(sentence));
+        sys_close(fd);
+    }
+}
+
+static bool answer_is_elsewhere(pid_t tid)
+{
+    if (!atomic_load(&answer_rights_may_differ) || !caller_is_elsewhere(tid))
+        return false;
+    answer_tell(tid,
+                "shunt: warning: a statically linked program has a root directory or mounts of its own, so shunt does not see "
+                "what it does there\n");
+    return true;
+}
+
+/* With its umask, and not for another user. 0 or -errno. */
+static int answer_take_rights(const struct arguments *a)
+{
+    struct caller_rights rights;
+    const bool asks = atomic_load(&answer_rights_may_differ);
+    if (!asks && !(a->call->how & CALLS_MAKES))
+        return 0;
+    int code = caller_rights(a->tid, &rights);
+    if (code == 0 && asks && rights.are_others) {
+        answer_tell(a->tid,
+                    "shunt: a statically linked program changed its user or groups, so its calls on paths of a root fail "
+                    "with EIO (link it dynamically)\n");
+        code = -EIO;
+    }
+    if (code == 0)
+        SYS1(SYS_umask, rights.umask);
+    return code == -ESRCH || code == -ENOENT ? -EIO : code;
+}
+
+/* Is this one of the roots that the shim of a caller names? */
+static int answer_control(const struct seccomp_notif *call)
+{
+    static _Thread_local char roots[WHERE_ROOTS * 256];
+    return caller_read_text((pid_t)call->pid, call->data.args[1], roots, sizeof roots) >= 0 && where_are_the_roots(roots)
+               ? 0
+               : -EINVAL;
+}
+
+static bool answer_still_waits(int listener, uint64_t id)
+{
+    return SYS3(SYS_ioctl, listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &id) == 0;
+}
+
+/* The shim of a dynamic program makes its own calls. */
+static bool answer_is_ours(const struct seccomp_notif *call, const struct calls_entry *entry, struct arguments *a)
+{
+    const pid_t tid = (pid_t)call->pid;
+    if (entry->kind == CALLS_EXEC)
+        caller_executes(tid);
+    if (answer_is_elsewhere(tid) || arguments_look(a, entry, (const uint64_t *)call->data.args, tid) == 0)
+        return false;
+    return !caller_has_shim(tid, call->data.instruction_pointer);
+}
+
+void answer_call(int listener, const struct seccomp_notif *call, struct arguments *a)
+{
+    const struct calls_entry *entry = calls_find(call->data.nr);
+    if (entry != NULL && entry->kind == CALLS_CONTROL) {
+        answer_result(listener, call->id, answer_control(call));
+        return;
+    }
+    if (entry == NULL || entry->kind == CALLS_RIGHTS)
+        atomic_store(&answer_rights_may_differ, true);
+    if (entry == NULL || entry->kind == CALLS_RIGHTS || !answer_is_ours(call, entry, a)) {
+        answer_go_on(listener, call->id);
+        return;
+    }
+    int code = arguments_make(a);
+    code = code == 0 ? answer_take_rights(a) : code;
+    if (!answer_still_waits(listener, call->id))
+        ; /* it was killed, and nothing was done */
+    else if (code != 0)
+        answer_error(listener, call->id, code);
+    else
+        answer_perform(listener, call->id, a);
+    arguments_finish(a);
+}

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#include "caller.h"
+
+#include <pthread.h>
+#include <string.h>
+#include <sys/uio.h>
+
+#include "base/text.h"
+#include "kernel.h"
+
+#define CALLER_KNOWN 512 /* threads that are remembered; a power of two */
+#define CALLER_STATUS 4096
+#define CALLER_SHIM "/libshunt_preload.so"
+#define CALLER_LOADER "/ld-linux"
+
+/* Descriptors of /proc/PID/mem, which read nothing any more once the program of that time is gone: replaced or ended. */
+static struct caller_slot {
+    pthread_mutex_t lock;
+    pid_t tid;
+    int memory;
+    bool has_shim;
+} caller_slots[CALLER_KNOWN];
+
+static char caller_own_rights[CALLER_STATUS], caller_own_space[CALLER_NAME];
+
+static long caller_move(long number, pid_t tid, uint64_t there, void *here, size_t size)
+{
+    const struct iovec own = {here, size}, other = {(void *)(uintptr_t)there, size};
+    return SYS6(number, tid, &own, 1, &other, 1, 0);
+}
+
+int caller_read(pid_t tid, uint64_t from, void *to, size_t size)
+{
+    return size == 0 || caller_move(SYS_process_vm_readv, tid, from, to, size) == (long)size ? 0 : -EFAULT;
+}
+
+int caller_write(pid_t tid, uint64_t to, const void *from, size_t size)
+{
+    return size == 0 || caller_move(SYS_process_vm_writev, tid, to, (void *)from, size) == (long)size ? 0 : -EFAULT;
+}
+
+/* Page by page, since what follows the end may not be there. */
+long caller_read_text(pid_t tid, uint64_t from, char *to, size_t size)
+{
+    for (size_t at = 0; at < size;) {
+        const size_t page = SYS_LEAST_PAGE - (from + at) % SYS_LEAST_PAGE, wanted = page < size - at ? page : size - at;
+        const long got = caller_move(SYS_process_vm_readv, tid, from + at, to + at, wanted);
+        if (got <= 0)
+            return -EFAULT;
+        const char *end = memchr(to + at, '\0', (size_t)got);
+        if (end != NULL)
+            return end - to;
+        at += (size_t)got;
+    }
+    return -ENAMETOOLONG;
+}
+
+void caller_name(pid_t tid, const char *what, char to[CALLER_NAME])
+{
+    struct text text;
+    text_init(&text, to, CALLER_NAME);
+    text_add(&text, "/proc/");
+    text_number(&text, (uint64_t)tid, 10);
+    text_add(&text, "/");
+    text_add(&text, what);
+}
+
+void caller_name_descriptor(pid_t tid, int fd, char to[CALLER_NAME])
+{
+    struct text text;
+    if (fd == AT_FDCWD) {
+        caller_name(tid, "cwd", to);
+        return;
+    }
+    caller_name(tid, "fd/", to);
+    text_init(&text, to + strlen(to), CALLER_NAME - strlen(to));
+    text_number(&text, (uint64_t)(unsigned)fd, 10);
+}
+
+static long caller_read_file(const char *path, char *to, size_t size)
+{
+    const int fd = sys_openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
+    if (fd < 0)
+        return fd;
+    const long length = sys_read(fd, to, size - 1);
+    sys_close(fd);
+    to[length > 0 ? length : 0] = '\0';
+    return length;
+}
+
+/* The number after that word at the start of a line; -1: there is none. */
+static long caller_number(const char *status, const char *word, unsigned base)
+{
+    const char *at = strstr(status, word);
+    long number = 0;
+    if (at == NULL)
+        return -1;
+    for (at += strlen(word); *at == '\t' || *at == ' '; at++)
+        continue;
+    for (; *at >= '0' && *at <= '9'; at++)
+        number = number * base + (*at - '0');
+    return number;
+}
+
+int caller_take(pid_t tid, int fd)
+{
+    char name[CALLER_NAME], status[CALLER_STATUS];
+    caller_name(tid, "status", name);
+    const long length = caller_read_file(name, status, sizeof status);
+    if (length < 0)
+        return (int)length;
+    const int process = (int)SYS2(SYS_pidfd_open, caller_number(status, "\nTgid:", 10), 0);
+    if (process < 0)
+        return process;
+    const int taken = (int)SYS3(SYS_pidfd_getfd, process, fd, 0);
+    sys_close(process);
+    return taken;
+}
+
+/* Looks for the two names in its maps: 1: the shim is there, 0: it will not be, -1: the loader is still at work. */
+static int caller_look_for_shim(pid_t tid)
+{
+    char name[CALLER_NAME], piece[2 * CALLER_STATUS];
+    bool has_loader = false, has_shim = false;
+    size_t kept = 0;
+    long got;
+    caller_name(tid, "maps", name);
+    const int fd = sys_openat(AT_FDCWD, name, O_RDONLY | O_CLOEXEC, 0);
+    while (fd >= 0 && !has_shim && (got = sys_read(fd, piece + kept, sizeof piece - 1 - kept)) > 0) {
+        piece[kept + (size_t)got] = '\0';
+        has_shim = strstr(piece, CALLER_SHIM) != NULL;
+        has_loader |= strstr(piece, CALLER_LOADER) != NULL;
+        const size_t all = kept + (size_t)got;
+        kept = all < sizeof CALLER_SHIM ? all : sizeof CALLER_SHIM;
+        memmove(piece, piece + all - kept, kept);
+    }
+    if (fd >= 0)
+        sys_close(fd);
+    return has_shim ? 1 : has_loader ? -1 : 0;
+}
+
+static bool caller_is_known(const struct caller_slot *slot, pid_t tid, uint64_t any)
+{
+    char byte;
+    return slot->tid == tid && SYS4(SYS_pread64, slot->memory, &byte, 1, any) == 1;
+}
+
+static void caller_forget(struct caller_slot *slot)
+{
+    if (slot->tid != 0)
+        sys_close(slot->memory);
+    slot->tid = 0;
+}
+
+static bool caller_learn(struct caller_slot *slot, pid_t tid)
+{
+    char name[CALLER_NAME];
+    caller_forget(slot);
+    caller_name(tid, "mem", name);
+    const int memory = sys_openat(AT_FDCWD, name, O_RDONLY | O_CLOEXEC, 0);
+    const int found = caller_look_for_shim(tid);
+    if (found >= 0 && memory >= 0) {
+        slot->memory = memory;
+        slot->has_shim = found;
+        slot->tid = tid;
+    } else if (memory >= 0) {
+        sys_close(memory);
+    }
+    return found == 1;
+}
+
+bool caller_has_shim(pid_t tid, uint64_t any)
+{
+    struct caller_slot *slot = &caller_slots[(unsigned)tid % CALLER_KNOWN];
+    pthread_mutex_lock(&slot->lock);
+    const bool has = caller_is_known(slot, tid, any) ? slot->has_shim : caller_learn(slot, tid);
+    pthread_mutex_unlock(&slot->lock);
+    return has;
+}
+
+void caller_executes(pid_t tid)
+{
+    struct caller_slot *slot = &caller_slots[(unsigned)tid % CALLER_KNOWN];
+    pthread_mutex_lock(&slot->lock);
+    if (slot->tid == tid)
+        caller_forget(slot);
+    pthread_mutex_unlock(&slot->lock);
+}
+
+/* From the line of the user to that of the groups, as the kernel writes them one after the other. */
+static const char *caller_rights_in(char *status)
+{
+    char *start = strstr(status, "\nUid:"), *groups = start != NULL ? strstr(start, "\nGroups:") : NULL;
+    char *end = groups != NULL ? strchr(groups + 1, '\n') : NULL;
+    if (end == NULL)
+        return "";
+    *end = '\0';
+    char *size = strstr(start, "\nFDSize:"); /* between them, and of no interest */
+    if (size != NULL)
+        memmove(size, strchr(size + 1, '\n'), strlen(strchr(size + 1, '\n')) + 1);
+    return start;
+}
+
+int caller_rights(pid_t tid, struct caller_rights *rights)
+{
+    char name[CALLER_NAME], status[CALLER_STATUS];
+    caller_name(tid, "status", name);
+    const long length = caller_read_file(name, status, sizeof status);
+    if (length < 0)
+        return (int)length;
+    const long umask = caller_number(status, "\nUmask:", 8);
+    rights->umask = umask < 0 ? 0 : (mode_t)umask;
+    rights->are_others = strcmp(caller_rights_in(status), caller_own_rights) != 0;
+    return 0;
+}
+
+static bool caller_space(const char *of, char to[CALLER_NAME])
+{
+    const ssize_t length = sys_readlinkat(AT_FDCWD, of, to, CALLER_NAME - 1);
+    to[length > 0 ? length : 0] = '\0';
+    return length > 0;
+}
+
+bool caller_is_elsewhere(pid_t tid)
+{
+    char name[CALLER_NAME], found[CALLER_NAME];
+    caller_name(tid, "root", name);
+    if (!caller_space(name, found) || strcmp(found, "/") != 0)
+        return true;
+    caller_name(tid, "ns/mnt", name);
+    return !caller_space(name, found) || strcmp(found, caller_own_space) != 0;
+}
+
+void caller_start(void)
+{
+    char status[CALLER_STATUS] = "";
+    for (size_t i = 0; i < CALLER_KNOWN; i++)
+        pthread_mutex_init(&caller_slots[i].lock, NULL);
+    caller_read_file("/proc/self/status", status, sizeof status);
+    strcpy(caller_own_rights, caller_rights_in(status));
+    caller_space("/proc/self/ns/mnt", caller_own_space);
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#include "guard.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "answer.h"
+#include "kernel.h"
+#include "serve.h"
+
+union guard_room {
+    struct cmsghdr header;
+    char bytes[CMSG_SPACE(sizeof(int))];
+};
+
+static int guard_receive(int socket)
+{
+    char byte;
+    int fd = -1;
+    union guard_room room;
+    struct iovec data = {&byte, 1};
+    struct msghdr message = {.msg_iov = &data, .msg_iovlen = 1, .msg_control = &room, .msg_controllen = sizeof room};
+    if (SYS3(SYS_recvmsg, socket, &message, MSG_CMSG_CLOEXEC) == 1 && message.msg_controllen >= sizeof room)
+        memcpy(&fd, CMSG_DATA(&room.header), sizeof fd);
+    return fd;
+}
+
+static long guard_send(int socket, int listener)
+{
+    char byte = 0;
+    union guard_room room = {.header = {CMSG_LEN(sizeof(int)), SOL_SOCKET, SCM_RIGHTS}};
+    struct iovec data = {&byte, 1};
+    struct msghdr message = {.msg_iov = &data, .msg_iovlen = 1, .msg_control = &room, .msg_controllen = sizeof room};
+    memcpy(CMSG_DATA(&room.header), &listener, sizeof listener);
+    return SYS3(SYS_sendmsg, socket, &message, MSG_NOSIGNAL);
+}
+
+int guard_hand_over(int socket, int listener)
+{
+    char byte;
+    long code = guard_send(socket, listener);
+    sys_close(listener);
+    if (code == 1)
+        code = sys_read(socket, &byte, 1);
+    sys_close(socket);
+    return code == 1 ? 0 : code < 0 ? (int)code : -EPIPE;
+}
+
+/* Nothing of the program's is kept open: whoever reads its output is to see the end of it. */
+static void guard_let_go(int socket)
+{
+    const int null = sys_openat(AT_FDCWD, "/dev/null", O_RDWR | O_CLOEXEC, 0);
+    const int high = (int)SYS3(SYS_fcntl, socket, F_DUPFD_CLOEXEC, 3);
+    SYS3(SYS_dup3, high, 3, O_CLOEXEC);
+    for (int fd = 0; fd < 3 && null >= 0; fd++)
+        SYS3(SYS_dup3, null, fd, 0);
+    SYS3(SYS_close_range, 4, ~0u, 0);
+    SYS1(SYS_chdir, "/");
+}
+
+static bool guard_all_have_ended(int listener, int timeout)
+{
+    struct pollfd state = {listener, POLLIN, 0};
+    return poll(&state, 1, timeout) > 0 && (state.revents & (POLLHUP | POLLERR | POLLNVAL)) != 0;
+}
+
+static void guard_refuse_all(int listener, const struct serve_board *board)
+{
+    struct seccomp_notif call;
+    for (size_t i = 0; i < SERVE_WORKERS; i++)
+        if (board->calls[i].id != 0)
+            answer_error(listener, board->calls[i].id, -EIO);
+    while (!guard_all_have_ended(listener, -1)) {
+        memset(&call, 0, sizeof call);
+        if (SYS3(SYS_ioctl, listener, SECCOMP_IOCTL_NOTIF_RECV, &call) == 0)
+            answer_error(listener, call.id, -EIO);
+    }
+}
+
+static void guard_serve(int socket, int listener, struct serve_board *board, const char *roots)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+        limit.rlim_cur = limit.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &limit);
+    }
+    where_start(roots);
+    sys_write(socket, "", 1);
+    sys_close(socket);
+    serve_all(listener, board);
+}
+
+static void guard_stay(int socket, const char *roots)
+{
+    int status = 0;
+    guard_let_go(socket);
+    socket = 3;
+    const int listener = guard_receive(socket);
+    struct serve_board *board = sys_mmap(NULL, sizeof *board, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (listener < 0 || sys_is_error(board))
+        return;
+    const pid_t server = fork();
+    if (server == 0) {
+        guard_serve(socket, listener, board, roots);
+        _exit(0);
+    }
+    sys_close(socket);
+    if (server < 0)
+        return;
+    while (waitpid(server, &status, 0) < 0 && errno == EINTR)
+        continue;
+    if (status != 0)
+        guard_refuse_all(listener, board);
+}
+
+int guard_start(const char *roots)
+{
+    int ends[2], status;
+    const int code = (int)SYS4(SYS_socketpair, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends);
+    if (code < 0)
+        return code;
+    const pid_t child = fork();
+    if (child == 0) {
+        sys_close(ends[0]);
+        signal(SIGPIPE, SIG_IGN);
+        setsid();
+        if (fork() == 0)
+            guard_stay(ends[1], roots);
+        _exit(0);
+    }
+    sys_close(ends[1]);
+    while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
+        continue;
+    if (child < 0)
+        sys_close(ends[0]);
+    return child < 0 ? -errno : ends[0];
+}

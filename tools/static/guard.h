@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#pragma once
+
+/* The helper is two processes. One answers; the other does nothing but wait for its end, and has the listener too. If the
+ * first one dies, the second answers every call with EIO, those that were under way included: never does one go on in the trunk
+ * alone. If both are killed, the kernel answers with ENOSYS. */
+
+/* Starts the helper of this process; it is no child of it. A socket: the listener is to be sent there. Or -errno. */
+int guard_start(const char *roots);
+/* Sends it, and waits until the helper is there. 0 or -errno. Closes both. */
+int guard_hand_over(int socket, int listener);

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#pragma once
+
+/* The helper's threads. Each takes a call, answers it, and takes the next; the last that waits starts another one before it
+ * answers. What each has under way stands in memory that the guard shares (guard.h). */
+
+#include "linux/seccomp.h"
+
+#define SERVE_WORKERS 64
+
+/* Of each worker the call that it has under way; id 0: none. */
+struct serve_board {
+    struct seccomp_notif calls[SERVE_WORKERS];
+};
+
+/* Returns when all programs under the filter have ended. */
+void serve_all(int listener, struct serve_board *);

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#include "where.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "path/path.h"
+#include "caller.h"
+#include "kernel.h"
+
+#define WHERE_LINKS 40 /* the kernel follows so many */
+
+static struct {
+    const char *text;
+    char paths[WHERE_ROOTS][PATH_MAX];
+    unsigned count;
+} where_roots;
+
+void where_start(const char *roots)
+{
+    char given[PATH_MAX];
+    where_roots.text = roots;
+    for (const char *at = roots; *at != '\0' && where_roots.count < WHERE_ROOTS; at += *at == ':') {
+        const size_t length = strcspn(at, ":");
+        if (length > 0 && length < sizeof given) {
+            memcpy(given, at, length);
+            given[length] = '\0';
+            if (realpath(given, where_roots.paths[where_roots.count]) != NULL)
+                where_roots.count++;
+        }
+        at += length;
+    }
+}
+
+bool where_are_the_roots(const char *roots)
+{
+    return strcmp(roots, where_roots.text) == 0;
+}
+
+/* What /proc/self is to a thread, it is not to us. */
+static const char *where_after_self(const char *path)
+{
+    static const char *const own[] = {"/proc/self/", "/proc/thread-self/"};
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        if (strncmp(path, own[i], strlen(own[i])) == 0)
+            return path + strlen(own[i]);
+    return NULL;
+}
+
+static void where_join(struct text *text, const char *base, const char *path)
+{
+    if (path[0] != '/')
+        text_add(text, base);
+    if (path[0] != '/' && path[0] != '\0')
+        text_add(text, "/");
+    text_add(text, path);
+}
+
+/* Of a directory whose path is too long to be told: that of one above it. */
+static ssize_t where_above(const char *name, char to[PATH_MAX])
+{
+    char own[CALLER_NAME];
+    struct text text;
+    ssize_t length = -ENAMETOOLONG;
+    int fd = sys_openat(AT_FDCWD, name, O_PATH | O_CLOEXEC, 0);
+    while (fd >= 0 && length == -ENAMETOOLONG) {
+        const int above = sys_openat(fd, "..", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+        sys_close(fd);
+        fd = above;
+        text_init(&text, own, sizeof own);
+        text_add(&text, "/proc/self/fd/");
+        text_number(&text, (unsigned)fd, 10);
+        length = fd < 0 ? fd : sys_readlinkat(AT_FDCWD, own, to, PATH_MAX - 1);
+    }
+    if (fd >= 0)
+        sys_close(fd);
+    return length;
+}
+
+int where_text(pid_t tid, int at, const char *path, char to[WHERE_TEXT])
+{
+    char name[CALLER_NAME], base[PATH_MAX] = "";
+    const char *own = where_after_self(path);
+    struct text text;
+    text_init(&text, to, WHERE_TEXT);
+    if (own != NULL) {
+        caller_name(tid, "", name);
+        text_add(&text, name);
+        text_add(&text, own);
+        return text_ok(&text) ? 0 : -ENAMETOOLONG;
+    }
+    if (path[0] != '/') {
+        caller_name_descriptor(tid, at, name);
+        ssize_t length = sys_readlinkat(AT_FDCWD, name, base, sizeof base - 1);
+        if (length == -ENAMETOOLONG)
+            length = where_above(name, base);
+        if (length < 0)
+            return (int)length;
+        base[length] = '\0';
+    }
+    where_join(&text, base, path);
+    return text_ok(&text) ? 0 : -ENAMETOOLONG;
+}
+
+static bool where_says_the_text(const char *text)
+{
+    for (unsigned i = 0; i < where_roots.count; i++)
+        if (!path_is_plainly_foreign(where_roots.paths[i], text) &&
+            path_verdict(where_roots.paths[i], NULL, text) != PATH_FOREIGN)
+            return true;
+    return false;
+}
+
+/* The links of /dev/fd lead to what is open in the process that looks. */
+static bool where_is_own_device(const char *text)
+{
+    return strncmp(text, "/dev/fd/", 8) == 0 || strncmp(text, "/dev/std", 8) == 0;
+}
+
+/* The real path of the directory that a path's last name is in. False: it cannot be reached. */
+static bool where_parent(const char *path, size_t length, char to[PATH_MAX])
+{
+    char name[CALLER_NAME];
+    if (path_parent_text(path, length, to) != 0)
+        return false;
+    const int fd = sys_openat(AT_FDCWD, to, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+    if (fd < 0)
+        return false;
+    struct text text;
+    text_init(&text, name, sizeof name);
+    text_add(&text, "/proc/self/fd/");
+    text_number(&text, (unsigned)fd, 10);
+    const ssize_t found = sys_readlinkat(AT_FDCWD, name, to, PATH_MAX - 1);
+    sys_close(fd);
+    to[found > 0 ? found : 0] = '\0';
+    return found > 0;
+}
+
+/* A directory that the kernel does not find may be a file in a branch, of which it knows nothing: takes off the last name. */
+static bool where_go_up(char *path)
+{
+    size_t end = strlen(path);
+    while (end > 0 && path[end - 1] == '/')
+        end--;
+    while (end > 0 && path[end - 1] != '/')
+        end--;
+    path[end > 0 ? end - 1 : 0] = '\0';
+    return path[0] != '\0';
+}
+
+/* Where its directory is; with `follows` the text becomes that of a link at its end. 1, 0, or -1: look at the path that it is
+ * by now. */
+static int where_look(char path[WHERE_TEXT], bool follows)
+{
+    struct path_parts parts;
+    char parent[PATH_MAX], link[PATH_MAX], whole[WHERE_TEXT];
+    struct text text;
+    path_split(&parts, path);
+    if (!where_parent(path, parts.last == PATH_NAME ? parts.parent_length : strlen(path), parent))
+        return where_go_up(path) ? -1 : 0;
+    text_init(&text, whole, sizeof whole);
+    path[parts.name - path + (parts.last == PATH_NAME ? (long)parts.length : 0)] = '\0'; /* without slashes after it */
+    where_join(&text, parent[1] == '\0' ? "" : parent, parts.last == PATH_NAME ? parts.name : "");
+    if (where_says_the_text(whole))
+        return 1;
+    if (parts.last != PATH_NAME || !(follows || parts.slash))
+        return 0;
+    const ssize_t length = sys_readlinkat(AT_FDCWD, whole, link, sizeof link - 1);
+    if (length <= 0)
+        return 0;
+    link[length] = '\0';
+    text_init(&text, path, WHERE_TEXT);
+    where_join(&text, parent, link);
+    return text_ok(&text) ? -1 : 0;
+}
+
+bool where_is_in_a_root(const char *text, bool follows)
+{
+    char path[WHERE_TEXT];
+    if (where_says_the_text(text))
+        return true;
+    if (text[0] != '/' || strlen(text) >= PATH_MAX || where_is_own_device(text))
+        return false;
+    strcpy(path, text);
+    int how = -1;
+    for (int i = 0; i < WHERE_LINKS && how < 0; i++)
+        how = where_says_the_text(path) ? 1 : where_look(path, follows || i > 0);
+    return how > 0;
+}
