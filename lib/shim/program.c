@@ -41,12 +41,13 @@
 #define VALGRIND_TOOL "-arm64-linux"
 #endif
 
-enum program_why { WHY_NOT = 0, WHY_MACHINE, WHY_STATIC, WHY_LIBRARY, WHY_USER, WHY_CAPABLE };
+enum program_why { WHY_NOT = 0, WHY_MACHINE, WHY_STATIC, WHY_LIBRARY, WHY_GO, WHY_USER, WHY_CAPABLE };
 
 static const char *const program_reasons[] = {
     [WHY_MACHINE] = "built for another kind of machine than shunt",
     [WHY_STATIC] = "statically linked",
     [WHY_LIBRARY] = "linked with another C library",
+    [WHY_GO] = "written in Go, which makes its system calls without a library",
     [WHY_USER] = "changes its user or group",
     [WHY_CAPABLE] = "has capabilities of its own",
 };
@@ -193,6 +194,36 @@ static bool program_loader_of(const struct program_head *from, const Elf64_Ehdr 
     return true;
 }
 
+#define GO_NAME "Go"
+#define GO_BUILD_ID 4
+
+/* Go's compiler leaves a note. What it links with libc for, it still makes its system calls itself. */
+static bool program_is_note_of_go(const struct program_head *from, const Elf64_Phdr *part)
+{
+    struct {
+        Elf64_Nhdr head;
+        char name[4];
+    } note;
+    for (uint64_t at = 0; at + sizeof note <= part->p_filesz;) {
+        if (!program_read_at(from, &note, sizeof note, part->p_offset + at))
+            return false;
+        if (note.head.n_type == GO_BUILD_ID && note.head.n_namesz == 4 && strncmp(note.name, GO_NAME, sizeof note.name) == 0)
+            return true;
+        at += sizeof note.head + (note.head.n_namesz + 3ull) / 4 * 4 + (note.head.n_descsz + 3ull) / 4 * 4;
+    }
+    return false;
+}
+
+static bool program_is_go(const struct program_head *from, const Elf64_Ehdr *head)
+{
+    Elf64_Phdr part;
+    for (unsigned i = 0; i < head->e_phnum; i++)
+        if (program_read_at(from, &part, sizeof part, head->e_phoff + i * sizeof part) && part.p_type == PT_NOTE &&
+            program_is_note_of_go(from, &part))
+            return true;
+    return false;
+}
+
 static bool program_ends_with(const char *name, const char *end)
 {
     const size_t length = strlen(name), tail = strlen(end);
@@ -287,7 +318,7 @@ static enum program_why program_about_elf(const struct program_head *from, const
     if (loader[0] == '\0')
         return program_loads(from, &head, name) ? WHY_NOT : WHY_STATIC;
     look->kind = PROGRAM_ELF;
-    return program_is_called_glibcs(loader) ? WHY_NOT : WHY_LIBRARY;
+    return program_is_go(from, &head) ? WHY_GO : program_is_called_glibcs(loader) ? WHY_NOT : WHY_LIBRARY;
 }
 
 static bool program_changes_user(const struct statx *stat)
@@ -435,7 +466,7 @@ enum program_way program_judge(int at, const char *path, const struct program_lo
                                bool helps)
 {
     const enum program_why why = root != NULL ? program_why_not(at, path, look) : WHY_NOT;
-    const bool is_helpable = why == WHY_STATIC || why == WHY_LIBRARY;
+    const bool is_helpable = why == WHY_STATIC || why == WHY_LIBRARY || why == WHY_GO;
     if (why == WHY_NOT || (is_helpable && program_is_helped()))
         return PROGRAM_GOES;
     if (is_helpable && helps && program_has_helper())

@@ -38,6 +38,13 @@ def test_a_static_program_sees_the_union(native_and_shunt, area, kind):
     assert "made 20, failed 0" in shunt
 
 
+def test_a_program_of_go_that_is_linked_with_libc(native_and_shunt, area):
+    """The library is loaded into it, and sees the calls of libc alone."""
+    program = linked(area, "go_like.c", "-I", HERE.parents[1] / "lib")
+    native, shunt = native_and_shunt(f"echo hot >hot; {program} $ROOT; {BUSYBOX} sh -c '{program} $ROOT'", **SERVE)
+    assert_equal_text(native, shunt)
+
+
 BUSYBOX_SCRIPT = f"""
 b={BUSYBOX}
 mkdir -p out && for i in 1 2 3; do echo hot$i >out/file$i; done

@@ -233,7 +233,7 @@ static bool answer_still_waits(int listener, uint64_t id)
     return SYS3(SYS_ioctl, listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &id) == 0;
 }
 
-/* The shim of a dynamic program makes its own calls. */
+/* The shim of a dynamic program makes the calls of the union itself. */
 static bool answer_is_ours(const struct seccomp_notif *call, const struct calls_entry *entry, struct arguments *a)
 {
     const pid_t tid = (pid_t)call->pid;
@@ -241,7 +241,7 @@ static bool answer_is_ours(const struct seccomp_notif *call, const struct calls_
         caller_executes(tid);
     if (answer_is_elsewhere(tid) || arguments_look(a, entry, (const uint64_t *)call->data.args, tid) == 0)
         return false;
-    return !caller_has_shim(tid, call->data.instruction_pointer);
+    return !caller_is_shim(tid, call->data.instruction_pointer);
 }
 
 void answer_call(int listener, const struct seccomp_notif *call, struct arguments *a)

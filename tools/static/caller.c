@@ -20,6 +20,7 @@ static struct caller_slot {
     pid_t tid;
     int memory;
     bool has_shim;
+    uint64_t start, end; /* of the program's own code */
 } caller_slots[CALLER_KNOWN];
 
 static char caller_own_rights[CALLER_STATUS], caller_own_space[CALLER_NAME];
@@ -118,26 +119,59 @@ int caller_take(pid_t tid, int fd)
     return taken;
 }
 
-/* Looks for the two names in its maps: 1: the shim is there, 0: it will not be, -1: the loader is still at work. */
-static int caller_look_for_shim(pid_t tid)
+/* What the maps of a program say. */
+struct caller_maps {
+    bool has_shim, has_loader;
+    uint64_t start, end; /* of its own code */
+    char own[PATH_MAX];  /* its file */
+};
+
+static uint64_t caller_address(const char **at)
 {
-    char name[CALLER_NAME], piece[2 * CALLER_STATUS];
-    bool has_loader = false, has_shim = false;
+    uint64_t number = 0;
+    for (; (**at >= '0' && **at <= '9') || (**at >= 'a' && **at <= 'f'); ++*at)
+        number = number * 16 + (uint64_t)(**at <= '9' ? **at - '0' : **at - 'a' + 10);
+    ++*at;
+    return number;
+}
+
+/* START-END PERMISSIONS ... /PATH */
+static void caller_read_map(struct caller_maps *maps, const char *line)
+{
+    const char *at = line, *path = strchr(line, '/');
+    const uint64_t start = caller_address(&at), end = caller_address(&at);
+    if (path == NULL)
+        return;
+    maps->has_shim |= strstr(path, CALLER_SHIM) != NULL;
+    maps->has_loader |= strstr(path, CALLER_LOADER) != NULL;
+    if (at[2] != 'x' || strcmp(path, maps->own) != 0)
+        return;
+    maps->start = maps->end == 0 || start < maps->start ? start : maps->start;
+    maps->end = end > maps->end ? end : maps->end;
+}
+
+static void caller_read_maps(pid_t tid, struct caller_maps *maps)
+{
+    char name[CALLER_NAME], piece[2 * PATH_MAX];
     size_t kept = 0;
     long got;
+    *maps = (struct caller_maps){0};
+    caller_name(tid, "exe", name);
+    sys_readlinkat(AT_FDCWD, name, maps->own, sizeof maps->own - 1);
     caller_name(tid, "maps", name);
     const int fd = sys_openat(AT_FDCWD, name, O_RDONLY | O_CLOEXEC, 0);
-    while (fd >= 0 && !has_shim && (got = sys_read(fd, piece + kept, sizeof piece - 1 - kept)) > 0) {
+    while (fd >= 0 && (got = sys_read(fd, piece + kept, sizeof piece - 1 - kept)) > 0) {
+        char *line = piece, *end;
         piece[kept + (size_t)got] = '\0';
-        has_shim = strstr(piece, CALLER_SHIM) != NULL;
-        has_loader |= strstr(piece, CALLER_LOADER) != NULL;
-        const size_t all = kept + (size_t)got;
-        kept = all < sizeof CALLER_SHIM ? all : sizeof CALLER_SHIM;
-        memmove(piece, piece + all - kept, kept);
+        for (; (end = strchr(line, '\n')) != NULL; line = end + 1) {
+            *end = '\0';
+            caller_read_map(maps, line);
+        }
+        kept = strlen(line);
+        memmove(piece, line, kept);
     }
     if (fd >= 0)
         sys_close(fd);
-    return has_shim ? 1 : has_loader ? -1 : 0;
 }
 
 static bool caller_is_known(const struct caller_slot *slot, pid_t tid, uint64_t any)
@@ -153,30 +187,35 @@ static void caller_forget(struct caller_slot *slot)
     slot->tid = 0;
 }
 
-static bool caller_learn(struct caller_slot *slot, pid_t tid)
+static void caller_learn(struct caller_slot *slot, pid_t tid)
 {
     char name[CALLER_NAME];
+    struct caller_maps maps;
     caller_forget(slot);
     caller_name(tid, "mem", name);
     const int memory = sys_openat(AT_FDCWD, name, O_RDONLY | O_CLOEXEC, 0);
-    const int found = caller_look_for_shim(tid);
-    if (found >= 0 && memory >= 0) {
+    caller_read_maps(tid, &maps);
+    slot->has_shim = maps.has_shim;
+    slot->start = maps.start;
+    slot->end = maps.end;
+    const bool may_change = maps.has_loader && !maps.has_shim; /* the loader may be about to load it */
+    if (memory >= 0 && !may_change) {
         slot->memory = memory;
-        slot->has_shim = found;
         slot->tid = tid;
     } else if (memory >= 0) {
         sys_close(memory);
     }
-    return found == 1;
 }
 
-bool caller_has_shim(pid_t tid, uint64_t any)
+bool caller_is_shim(pid_t tid, uint64_t code)
 {
     struct caller_slot *slot = &caller_slots[(unsigned)tid % CALLER_KNOWN];
     pthread_mutex_lock(&slot->lock);
-    const bool has = caller_is_known(slot, tid, any) ? slot->has_shim : caller_learn(slot, tid);
+    if (!caller_is_known(slot, tid, code))
+        caller_learn(slot, tid);
+    const bool is_shim = slot->has_shim && (code < slot->start || code >= slot->end);
     pthread_mutex_unlock(&slot->lock);
-    return has;
+    return is_shim;
 }
 
 void caller_executes(pid_t tid)

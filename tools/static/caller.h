@@ -27,9 +27,9 @@ void caller_name_descriptor(pid_t, int fd, char to[CALLER_NAME]);
 /* What is open there, as a descriptor of ours that shares its position; -errno. */
 int caller_take(pid_t, int fd);
 
-/* Is the shim in its program, which makes the calls of the union itself? Remembered until it executes another program.
- * `any` is an address in its memory. */
-bool caller_has_shim(pid_t, uint64_t any);
+/* Does the shim make this call, from the instruction at `code`, or libc below it? It does where it is loaded, unless the
+ * instruction is the program's own, as in Go. Remembered until another program is executed. */
+bool caller_is_shim(pid_t, uint64_t code);
 /* It is about to execute one: what a vfork child had of its parent's memory is no sign any more. */
 void caller_executes(pid_t);
 
