@@ -244,19 +244,23 @@ static bool answer_is_ours(const struct seccomp_notif *call, const struct calls_
     return !caller_is_shim(tid, call->data.instruction_pointer);
 }
 
-void answer_call(int listener, const struct seccomp_notif *call, struct arguments *a)
+bool answer_at_once(int listener, const struct seccomp_notif *call, struct arguments *a)
 {
     const struct calls_entry *entry = calls_find(call->data.nr);
     if (entry != NULL && entry->kind == CALLS_CONTROL) {
         answer_result(listener, call->id, answer_control(call));
-        return;
+        return true;
     }
     if (entry == NULL || entry->kind == CALLS_RIGHTS)
         atomic_store(&answer_rights_may_differ, true);
-    if (entry == NULL || entry->kind == CALLS_RIGHTS || !answer_is_ours(call, entry, a)) {
-        answer_go_on(listener, call->id);
-        return;
-    }
+    else if (answer_is_ours(call, entry, a))
+        return false;
+    answer_go_on(listener, call->id);
+    return true;
+}
+
+void answer_here(int listener, const struct seccomp_notif *call, struct arguments *a)
+{
     int code = arguments_make(a);
     code = code == 0 ? answer_take_rights(a) : code;
     if (!answer_still_waits(listener, call->id))

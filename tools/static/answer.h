@@ -8,8 +8,10 @@
 
 #include "arguments.h"
 
-/* Answers it. From several threads, each with arguments of its own, and with a working directory and umask of its own
+/* Lets it go on, if it is not ours: true. Else it is to be done here, with the arguments as they were looked at. */
+bool answer_at_once(int listener, const struct seccomp_notif *, struct arguments *);
+/* Does it, and answers. From several threads, each with arguments, a working directory and a umask of its own
  * (unshare(CLONE_FS)). */
-void answer_call(int listener, const struct seccomp_notif *, struct arguments *);
+void answer_here(int listener, const struct seccomp_notif *, struct arguments *);
 /* With an error (negative). */
 void answer_error(int listener, uint64_t id, int error);

@@ -9,6 +9,16 @@
 
 #include "base/sys.h"
 
+#ifndef SECCOMP_USER_NOTIF_FLAG_CONTINUE
+#define SECCOMP_USER_NOTIF_FLAG_CONTINUE (1UL << 0) /* Linux 5.5 */
+#endif
+#ifndef SECCOMP_IOCTL_NOTIF_ADDFD /* Linux 5.9 */
+struct seccomp_notif_addfd {
+    __u64 id;
+    __u32 flags, srcfd, newfd, newfd_flags;
+};
+#define SECCOMP_IOCTL_NOTIF_ADDFD _IOW('!', 3, struct seccomp_notif_addfd)
+#endif
 #ifndef SECCOMP_ADDFD_FLAG_SEND
 #define SECCOMP_ADDFD_FLAG_SEND (1UL << 1) /* Linux 5.14 */
 #endif

@@ -5,7 +5,9 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
+#include <semaphore.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -18,27 +20,59 @@
 static struct {
     int listener;
     struct serve_board *board;
-    atomic_uint idle, count;
+    sem_t lead;
+    atomic_uint parked, count;
 } serve_state;
 
 static void serve_start_another(void);
 
-/* A call is on the board from the moment that it is taken: the kernel writes it there. */
+/* Before what may last: another one waits for calls meanwhile. */
+static void serve_hand_on(void)
+{
+    if (atomic_load(&serve_state.parked) == 0)
+        serve_start_another();
+    sem_post(&serve_state.lead);
+}
+
+static bool serve_has_ended(int timeout)
+{
+    struct pollfd state = {serve_state.listener, 0, 0};
+    return poll(&state, 1, timeout) > 0 && (state.revents & (POLLHUP | POLLERR | POLLNVAL)) != 0;
+}
+
+/* The next call; the kernel writes it on the board itself. False: there will be none. */
+static bool serve_receive(struct seccomp_notif *call)
+{
+    for (;;) {
+        memset(call, 0, sizeof *call);
+        if (SYS3(SYS_ioctl, serve_state.listener, SECCOMP_IOCTL_NOTIF_RECV, call) == 0)
+            return true;
+        if (serve_has_ended(0)) /* else it is a call whose program was killed, or a signal */
+            return false;
+    }
+}
+
+/* One at a time waits for calls, and answers at once what goes on in the kernel: the kernel would wake all that wait. */
 static void *serve_work(void *of)
 {
     struct seccomp_notif *call = of;
     struct arguments *arguments = malloc(sizeof *arguments);
+    bool leads = false;
     SYS1(SYS_unshare, CLONE_FS);
     while (arguments != NULL) {
-        memset(call, 0, sizeof *call);
-        atomic_fetch_add(&serve_state.idle, 1);
-        const long code = SYS3(SYS_ioctl, serve_state.listener, SECCOMP_IOCTL_NOTIF_RECV, call);
-        if (atomic_fetch_sub(&serve_state.idle, 1) == 1)
-            serve_start_another();
-        if (code == 0)
-            answer_call(serve_state.listener, call, arguments);
-        else if (code != -ENOENT && code != -EINTR)
+        if (!leads) {
+            atomic_fetch_add(&serve_state.parked, 1);
+            while (sem_wait(&serve_state.lead) != 0)
+                continue;
+            atomic_fetch_sub(&serve_state.parked, 1);
+        }
+        if (!serve_receive(call))
             break;
+        leads = answer_at_once(serve_state.listener, call, arguments);
+        if (!leads) {
+            serve_hand_on();
+            answer_here(serve_state.listener, call, arguments);
+        }
     }
     free(arguments);
     return NULL;
@@ -62,13 +96,13 @@ static void serve_start_another(void)
 
 void serve_all(int listener, struct serve_board *board)
 {
-    struct pollfd ended = {listener, 0, 0};
     serve_state.listener = listener;
     serve_state.board = board;
+    sem_init(&serve_state.lead, 0, 1);
     caller_start();
     SYS3(SYS_ioctl, listener, SECCOMP_IOCTL_NOTIF_SET_FLAGS,
          SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP); /* a quicker change of hands */
     serve_start_another();
-    while (poll(&ended, 1, -1) < 0 || !(ended.revents & (POLLHUP | POLLERR | POLLNVAL)))
+    while (!serve_has_ended(-1))
         continue;
 }

@@ -105,14 +105,14 @@ static void statics_listing(void)
     closedir(stream);
 }
 
-#define STATICS_THREADS 200
+#define STATICS_THREADS 1000
 static int statics_won[STATICS_THREADS], statics_failed;
 
 static void *statics_thread(void *number)
 {
     char name[32], own[32];
     snprintf(own, sizeof own, "own%ld", (long)number);
-    for (int i = 0; i < 20; i++) {
+    for (int i = 0; i < 4; i++) {
         snprintf(name, sizeof name, "shared%d", i);
         const int fd = open(name, O_CREAT | O_EXCL | O_WRONLY, 0666);
         statics_won[(long)number] += fd >= 0;
@@ -133,7 +133,7 @@ static void statics_threads(void)
     pthread_attr_t small;
     int won = 0;
     pthread_attr_init(&small);
-    pthread_attr_setstacksize(&small, 128 << 10);
+    pthread_attr_setstacksize(&small, 64 << 10);
     for (long i = 0; i < STATICS_THREADS; i++)
         pthread_create(&threads[i], &small, statics_thread, (void *)i);
     for (int i = 0; i < STATICS_THREADS; i++) {
@@ -179,8 +179,8 @@ static void statics_signals(void)
     char name[32];
     int failed = 0;
     sigaction(SIGALRM, &(struct sigaction){.sa_handler = statics_on_alarm, .sa_flags = SA_RESTART}, NULL);
-    setitimer(ITIMER_REAL, &(struct itimerval){{0, 200}, {0, 200}}, NULL);
-    for (int i = 0; i < 300; i++) {
+    setitimer(ITIMER_REAL, &(struct itimerval){{0, 500}, {0, 500}}, NULL);
+    for (int i = 0; i < 200; i++) {
         snprintf(name, sizeof name, "once%d", i);
         failed += mkdir(name, 0777) != 0;
         failed += rmdir(name) != 0;
