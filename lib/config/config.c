@@ -103,6 +103,7 @@ static void config_read_job(struct config *config, char *const environment[])
 
 static void config_read_static(struct config *config, char *const environment[])
 {
+    config->statics = CONFIG_STATIC_SERVE;
     config->static_text = config_value(environment, "SHUNT_STATIC", "");
     config->static_helper = config_value(environment, "SHUNT_STATIC_HELPER", NULL);
     if (config->static_text[0] != '\0' && config_static_parse(config->static_text, &config->statics) != 0 &&

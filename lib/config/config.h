@@ -12,7 +12,7 @@
  *     SHUNT_LEAF_FULL  how many names a leaf takes, for a daemon that is started
  *     SHUNT_SERVED     set by `shunt exec` and `run` for their command: a root that is exported after it is plain for it
  *     SHUNT_RUN_DIR    where node-local files go (default /dev/shm)
- *     SHUNT_STATIC     serve, warn or refuse: programs that the shim cannot be loaded into (default warn)
+ *     SHUNT_STATIC     serve, warn or refuse: programs that the shim cannot be loaded into (default serve)
  *     SHUNT_STATIC_HELPER  the program that serves those, as the commands set it
  *     SHUNT_DEADLINE   seconds that a request may take (default 30: longer than a node that vanished is waited for)
  *     SHUNT_FABRIC     how daemons reach each other, or none (default tcp)

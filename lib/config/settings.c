@@ -95,7 +95,7 @@ static const struct {
                             "not a whole number from 1 on", false},
     [SETTINGS_INDEX_LIMIT] = {"index_limit", "SHUNT_INDEX_LIMIT", "a quarter of the run directory's file system",
                               settings_check_size, "not a size of at least 1M", false},
-    [SETTINGS_STATIC] = {"static", "SHUNT_STATIC", "warn", settings_check_static, "neither serve, warn nor refuse", false},
+    [SETTINGS_STATIC] = {"static", "SHUNT_STATIC", "serve", settings_check_static, "neither serve, warn nor refuse", false},
     [SETTINGS_RUN_DIR] = {"run_dir", "SHUNT_RUN_DIR", "/dev/shm", settings_check_path, "not an absolute path", false},
     [SETTINGS_CATALOGUE_DIR] = {"catalogue_dir", "SHUNT_CATALOGUE_DIR", "the run directory", settings_check_path,
                                 "not an absolute path", false},

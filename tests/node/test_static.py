@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # SPDX-FileCopyrightText: The shunt authors
-"""Statically linked programs under SHUNT_STATIC=serve: a filter asks a helper about their paths."""
+"""Statically linked programs, and those of Go: a filter asks a helper about their paths."""
 
 import os
 import pathlib
@@ -10,11 +10,10 @@ import subprocess
 
 import pytest
 
-from conftest import assert_equal_text, environment, redirected_files, run, wait_until
+from conftest import PYTHON, assert_equal_text, environment, redirected_files, run, wait_until
 
 HERE = pathlib.Path(__file__).resolve().parent
 BUSYBOX = shutil.which("busybox") or "busybox"
-SERVE = {"SHUNT_STATIC": "serve"}
 
 # The helper makes its calls through the library, and is no place for another one.
 pytestmark = pytest.mark.unsanitized
@@ -33,7 +32,7 @@ LINKED = {"glibc": ("gcc", ["-static-pie"]), "musl": ("musl-gcc", ["-static"]), 
 def test_a_static_program_sees_the_union(native_and_shunt, area, kind):
     compiler, flags = LINKED[kind]
     program = linked(area, "statics.c", *flags, compiler=compiler)
-    native, shunt = native_and_shunt(f"{program} $ROOT 2>&1", **SERVE)
+    native, shunt = native_and_shunt(f"{program} $ROOT 2>&1")
     assert_equal_text(native, shunt)
     assert "made 4, failed 0" in shunt
 
@@ -41,7 +40,7 @@ def test_a_static_program_sees_the_union(native_and_shunt, area, kind):
 def test_a_program_of_go_that_is_linked_with_libc(native_and_shunt, area):
     """The library is loaded into it, and sees the calls of libc alone."""
     program = linked(area, "go_like.c", "-I", HERE.parents[1] / "lib")
-    native, shunt = native_and_shunt(f"echo hot >hot; {program} $ROOT; {BUSYBOX} sh -c '{program} $ROOT'", **SERVE)
+    native, shunt = native_and_shunt(f"echo hot >hot; {program} $ROOT; {BUSYBOX} sh -c '{program} $ROOT'")
     assert_equal_text(native, shunt)
 
 
@@ -62,7 +61,7 @@ $b tar cf ../all.tar . ; $b tar tf ../all.tar | sort; $b rm -r deep bin script; 
 
 
 def test_busybox(native_and_shunt):
-    native, shunt = native_and_shunt(BUSYBOX_SCRIPT, **SERVE)
+    native, shunt = native_and_shunt(BUSYBOX_SCRIPT)
     assert_equal_text(native, shunt)
 
 
@@ -74,7 +73,7 @@ cd $outside
 $b sh -c "cat in/file; cat file; echo made >new; cat $outside/in/new; cat $ROOT/new; ls -L $outside/in | sort" . $ROOT
 rm -r $outside
 """
-    native, shunt = native_and_shunt(script, **SERVE)
+    native, shunt = native_and_shunt(script)
     assert_equal_text(native, shunt)
 
 
@@ -95,7 +94,7 @@ def shell(shunt, root):
     """A statically linked shell under shunt, in the root; shell(command) gives the first line that it prints."""
     command = [shunt.path, "run", "--root", root, "--placement", "branch", "--", BUSYBOX, "sh", "-s", root]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=root, text=True,
-                               env=environment(**SERVE))
+                               env=environment())
 
     def ask(words, answers=True):
         process.stdin.write(words + "\n")
@@ -133,6 +132,28 @@ def test_the_helper_ends_with_its_programs(shell, root):
     shell.process.stdin.close()
     shell.process.wait(60)
     wait_until(lambda: not helpers(root))
+
+
+DENY_FILTERS = """
+import ctypes, os, platform, struct, sys
+libc = ctypes.CDLL(None)
+number = {"x86_64": 317, "aarch64": 277}[platform.machine()]
+steps = [(0x20, 0, 0, 0), (0x15, 0, 1, number), (0x06, 0, 0, 0x50001), (0x06, 0, 0, 0x7fff0000)]
+code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in steps))
+program = ctypes.create_string_buffer(struct.pack("HxxxxxxP", len(steps), ctypes.addressof(code)))
+assert libc.prctl(38, 1, 0, 0, 0) == 0 and libc.prctl(22, 2, program) == 0
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+
+
+def test_where_the_kernel_takes_no_filter(shunt, root):
+    """As in a container whose own filter denies seccomp(2): it runs, and a line says why it is not served."""
+    script = f"echo hot >file; exec {PYTHON} -c \"$1\" {BUSYBOX} ls {root}"
+    result = shunt.run(root, ["sh", "-c", script, "sh", DENY_FILTERS], cwd=root)
+    assert result.check() == ""
+    about = "so shunt does not see what it does with files under"
+    assert result.err == (f"shunt: {BUSYBOX}: warning: statically linked, and not served, since the kernel takes no filter, "
+                          f"{about} {root}\n")
 
 
 def test_no_helper(shunt, root):

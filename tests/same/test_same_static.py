@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # SPDX-FileCopyrightText: The shunt authors
-"""The program `same`, statically linked, prints natively what it prints under shunt with SHUNT_STATIC=serve. SHUNT_SAME_EVERY
+"""The program `same`, statically linked, prints natively what it prints under shunt. SHUNT_SAME_EVERY
 says how many of the cases are run, in each placement; without it, each thousandth in one."""
 
 import os
@@ -42,7 +42,7 @@ def test_same_static(monkeypatch, placement):
         native.mkdir()
         seen.mkdir()
         expected = run(native, lambda root: [])
-        got = run(seen, lambda root: ["env", "SHUNT_STATIC=serve", test_same.SHUNT, "run", "--root", root,
+        got = run(seen, lambda root: [test_same.SHUNT, "run", "--root", root,
                                       *test_same.SEEN[placement], "--"])
         different = differences(compared(expected), compared(got))
         assert not different, different
