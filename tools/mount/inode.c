@@ -107,8 +107,10 @@ static void inode_insert(struct inode_table *table, struct inode *inode)
     *slot = inode;
     TAILQ_INSERT_TAIL(&table->used, inode, used);
     inode->birth = __atomic_add_fetch(&table->births, 1, __ATOMIC_RELEASE);
-    if (++table->count > table->enough)
+    if (++table->count > table->enough) {
+        table->is_crowded = true;
         pthread_cond_signal(&table->crowded);
+    }
 }
 
 struct inode *inode_take(struct inode_table *table, int fd, const struct stat *stat, uint64_t parent, const char *name)
@@ -178,7 +180,9 @@ static char *inode_oldest(struct inode_table *table, size_t *budget, uint64_t *p
 void inode_trim(struct inode_table *table, void (*forget)(void *context, uint64_t parent, const char *name), void *context)
 {
     pthread_mutex_lock(&table->lock);
-    pthread_cond_wait(&table->crowded, &table->lock);
+    while (!table->is_crowded)
+        pthread_cond_wait(&table->crowded, &table->lock);
+    table->is_crowded = false;
     size_t budget = table->count, goal = table->count / 4;
     while (goal-- > 0) {
         uint64_t parent;

@@ -38,7 +38,8 @@ TAILQ_HEAD(inode_list, inode);
 
 struct inode_table {
     pthread_mutex_t lock;
-    pthread_cond_t crowded; /* there are more than `enough` */
+    pthread_cond_t crowded; /* is_crowded is set: one was added to `enough` or more */
+    bool is_crowded;
     struct inode *root;
     struct inode **slots;
     size_t slots_count, count, enough;
@@ -60,5 +61,5 @@ void inode_forget(struct inode_table *, struct inode *, uint64_t lookups);
 /* `by` is 1 or -1: while it is open it is not trimmed. */
 void inode_open(struct inode_table *, struct inode *, int by);
 
-/* Waits until there are more than enough, then calls `forget` for a quarter of them, without the lock. */
+/* Waits until one more than enough was added, then calls `forget` for a quarter of them, without the lock. */
 void inode_trim(struct inode_table *, void (*forget)(void *context, uint64_t parent, const char *name), void *context);
