@@ -136,6 +136,10 @@ static int command_mount_serve(const struct mount *mount, const struct roots *ro
     size_t at = 1;
     if (places_mount(server) < 0)
         return STATUS_FAILED;
+    if (!node && !command_mount_has_option(mount->options, "ro"))
+        error_report("%s: no daemon of yours serves it on this host, so it is mounted to be read only (run 'shunt start', and "
+                     "mount it again, to write)",
+                     roots->paths[0]);
     if (!node)
         words[at++] = "-d";
     if (mount->in_foreground)
@@ -161,13 +165,8 @@ static int command_mount_serve(const struct mount *mount, const struct roots *ro
 static int command_mount_root(const struct mount *mount, const struct roots *roots)
 {
     struct daemon_options daemon = {0};
-    if (!mount->node && !command_mount_is_served(roots->paths[0])) {
-        if (!command_mount_has_option(mount->options, "ro"))
-            error_report("%s: no daemon of yours serves it on this host, so it is mounted to be read only (run 'shunt start', "
-                         "and mount it again, to write)",
-                         roots->paths[0]);
+    if (!mount->node && !command_mount_is_served(roots->paths[0]))
         return command_mount_serve(mount, roots, NULL);
-    }
     const int status = reach_node(roots, &daemon, mount->node);
     return status ? status : command_mount_serve(mount, roots, daemon.node);
 }
