@@ -254,6 +254,16 @@ def make_pair(shunt, parent, placement="branch"):
     return pair
 
 
+@pytest.fixture(scope="session")
+def go_program(tmp_path_factory):
+    """What makes, walks, renames and removes files by Go's own system calls: statically linked."""
+    program = tmp_path_factory.mktemp("go") / "files"
+    cache = {} if "HOME" in os.environ else {"GOCACHE": str(program.parent / "cache")}
+    subprocess.run(["go", "build", "-o", program, pathlib.Path(__file__).with_name("go") / "files.go"],
+                   env={**os.environ, "CGO_ENABLED": "0", **cache}, check=True)
+    return program
+
+
 def pytest_addoption(parser):
     parser.addoption("--moments", type=int, default=25, help="at how many moments a command is interrupted (test_interrupted.py)")
 

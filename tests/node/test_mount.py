@@ -153,6 +153,15 @@ def test_real_programs(mount, area):
     assert_equal_snapshots(snapshot(plain), snapshot(seen))
 
 
+def test_a_program_of_go(mount, area, go_program):
+    plain, seen = area / "plain", mount.at / "plain"
+    plain.mkdir()
+    seen.mkdir()
+    outputs = [run([go_program, root, 400], timeout=600).check() for root in (plain, seen)]
+    assert outputs[0] == outputs[1] and "made: 400 files" in outputs[1]
+    assert_equal_snapshots(snapshot(plain), snapshot(seen))
+
+
 LISTING = r"""
 import ctypes, os, sys
 libc = ctypes.CDLL(None, use_errno=True)

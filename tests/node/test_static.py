@@ -44,6 +44,12 @@ def test_a_program_of_go_that_is_linked_with_libc(native_and_shunt, area):
     assert_equal_text(native, shunt)
 
 
+def test_a_program_of_go_that_is_linked_with_nothing(native_and_shunt, go_program):
+    native, shunt = native_and_shunt(f"{go_program} $ROOT 400")
+    assert_equal_text(native, shunt)
+    assert "made: 400 files" in shunt
+
+
 BUSYBOX_SCRIPT = f"""
 b={BUSYBOX}
 mkdir -p out && for i in 1 2 3; do echo hot$i >out/file$i; done
