@@ -10,7 +10,7 @@ import subprocess
 
 import pytest
 
-from conftest import PYTHON, assert_equal_text, environment, redirected_files, run, wait_until
+from conftest import IS_SUPERUSER, PYTHON, assert_equal_text, environment, redirected_files, run, wait_until
 
 HERE = pathlib.Path(__file__).resolve().parent
 BUSYBOX = shutil.which("busybox") or "busybox"
@@ -130,6 +130,14 @@ def test_without_its_helper_a_call_fails(shell, root):
     for words in (READ, "echo new >new", "cd /", "read line </etc/passwd"):
         assert EIO in shell(words)
     assert shell("echo lives on") == "lives on"
+
+
+@pytest.mark.skipif(not IS_SUPERUSER, reason="changes the user")
+def test_another_user_is_told_why(shunt, root):
+    script = f"echo hot >file; {BUSYBOX} sh -c '/usr/bin/setpriv --reuid=65534 --clear-groups {BUSYBOX} cat {root}/file'"
+    result = shunt.run(root, ["sh", "-c", script], cwd=root)
+    assert (result.status, result.out) != (0, "hot\n") and EIO in result.err
+    assert "shunt: a statically linked program changed its user or groups" in result.err
 
 
 def test_the_helper_ends_with_its_programs(shell, root):

@@ -3,6 +3,7 @@
 #include "answer.h"
 
 #include <linux/openat2.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -16,7 +17,8 @@
 #define ANSWER_NO_FLAG 0x40000000
 
 /* A call that may change rights or the root was seen; from then on they are asked for. */
-static atomic_bool answer_rights_may_differ, answer_was_told;
+static atomic_uint answer_rights_may_differ;
+static atomic_bool answer_was_told;
 
 static void answer_send(int listener, struct seccomp_notif_resp *answer)
 {
@@ -176,26 +178,18 @@ static void answer_perform(int listener, uint64_t id, struct arguments *a)
     }
 }
 
-/* Once, on the caller's standard error. */
-static void answer_tell(pid_t tid, const char *sentence)
+/* Once. */
+static void answer_tell(const char *sentence)
 {
-    char name[CALLER_NAME];
-    if (atomic_exchange(&answer_was_told, true))
-        return;
-    caller_name(tid, "fd/2", name);
-    const int fd = sys_openat(AT_FDCWD, name, O_WRONLY | O_APPEND | O_NOCTTY | O_NONBLOCK | O_CLOEXEC, 0);
-    if (fd >= 0) {
-        sys_write(fd, sentence, strlen(sentence));
-        sys_close(fd);
-    }
+    if (!atomic_exchange(&answer_was_told, true))
+        sys_write(2, sentence, strlen(sentence));
 }
 
 static bool answer_is_elsewhere(pid_t tid)
 {
     if (!atomic_load(&answer_rights_may_differ) || !caller_is_elsewhere(tid))
         return false;
-    answer_tell(tid,
-                "shunt: warning: a statically linked program has a root directory or mounts of its own, so shunt does not see "
+    answer_tell("shunt: warning: a statically linked program has a root directory or mounts of its own, so shunt does not see "
                 "what it does there\n");
     return true;
 }
@@ -204,13 +198,12 @@ static bool answer_is_elsewhere(pid_t tid)
 static int answer_take_rights(const struct arguments *a)
 {
     struct caller_rights rights;
-    const bool asks = atomic_load(&answer_rights_may_differ);
+    const bool asks = atomic_load(&answer_rights_may_differ) != 0;
     if (!asks && !(a->call->how & CALLS_MAKES))
         return 0;
     int code = caller_rights(a->tid, &rights);
     if (code == 0 && asks && rights.are_others) {
-        answer_tell(a->tid,
-                    "shunt: a statically linked program changed its user or groups, so its calls on paths of a root fail "
+        answer_tell("shunt: a statically linked program changed its user or groups, so its calls on paths of a root fail "
                     "with EIO (link it dynamically)\n");
         code = -EIO;
     }
@@ -244,6 +237,14 @@ static bool answer_is_ours(const struct seccomp_notif *call, const struct calls_
     return !caller_is_shim(tid, call->data.instruction_pointer);
 }
 
+/* Threads, too, are begun by clone3, whose flags the filter does not see. */
+static bool answer_may_change_rights(const struct seccomp_notif *call)
+{
+    uint64_t flags;
+    return call->data.nr != SYS_clone3 || caller_read((pid_t)call->pid, call->data.args[0], &flags, sizeof flags) != 0 ||
+           (flags & (CLONE_NEWNS | CLONE_NEWUSER)) != 0;
+}
+
 bool answer_at_once(int listener, const struct seccomp_notif *call, struct arguments *a)
 {
     const struct calls_entry *entry = calls_find(call->data.nr);
@@ -252,7 +253,7 @@ bool answer_at_once(int listener, const struct seccomp_notif *call, struct argum
         return true;
     }
     if (entry == NULL || entry->kind == CALLS_RIGHTS)
-        atomic_store(&answer_rights_may_differ, true);
+        atomic_fetch_or(&answer_rights_may_differ, answer_may_change_rights(call));
     else if (answer_is_ours(call, entry, a))
         return false;
     answer_go_on(listener, call->id);
