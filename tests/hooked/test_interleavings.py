@@ -5,6 +5,7 @@ forced again with its guard taken away, and must then go wrong: else it shows no
 
 import json
 import os
+import signal
 import subprocess
 
 import conftest
@@ -179,9 +180,13 @@ def test_what_a_daemon_answers_before_it_ends_is_seen(stage, guard):
     """A process has just looked without success, and then finds the daemon gone."""
     stage.begin(guard)
     looked, session, daemons = stage.meeting(), stage.session, stage.daemons().values()
+    for pid in daemons:  # none answers before it was looked
+        os.kill(pid, signal.SIGSTOP)
     stops = subprocess.Popen([session.shunt.path, "stop", "--all", "--root", session.root],
                              env={**session.environment(), **stage.broken, "SHUNT_HOOKS": looked.at("unanswered")})
     looked.reached()
+    for pid in daemons:
+        os.kill(pid, signal.SIGCONT)
     conftest.wait_until(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in daemons), "all daemons to end")
     looked.go()
     expect(guard, stops.wait(60) == 0)
@@ -566,9 +571,9 @@ def test_names_that_find_another_home_are_listed(stage, guard):
     """The others were asked for theirs when this node still had them; its index is read when it has them no more."""
     stage.begin(guard)
     names = sorted(f"f{number}" for number in range(60))
-    before = os.stat(stage.out).st_mtime_ns
-    stage.does("a", f"[make(name) for name in {names}]")
-    conftest.wait_until(lambda: os.stat(stage.out).st_mtime_ns != before, "the trunk to be given its times")
+    stage.does("a", f"make({names[0]!r}), __import__('time').sleep(0.05), [make(name) for name in {names[1:]}]")
+    changed = max(os.stat(leaf).st_mtime_ns for leaf in stage.session.root.glob(".shunt/b/*/out-*/*"))
+    conftest.wait_until(lambda: os.stat(stage.out).st_ctime_ns > changed, "the trunk to be given its times")
     for _ in range(3):  # until those are proven, what is in it is compared by a listing more
         stage.does("a", "os.listdir(), __import__('time').sleep(0.1)")
     asked = stage.meeting()

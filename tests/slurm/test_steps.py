@@ -200,7 +200,7 @@ def test_several_nodes_of_one_host(cluster, root, launch, works, twins):
     """Each has a daemon, to which its ranks go."""
     steps = script(cluster, "twins.sh", f"srun -n2 {works} {root} two")
     text = cluster.ended(cluster.submit(f"{launch} --root {root} --placement branch --keep srun -n2 {works} {root} one && "
-                                        f"ls {root}/.shunt/b/*/*/0 && {launch} --root {root} {steps}", "-N2", "-p", "twins"))
+                                        f"ls {root}/.shunt/b/*/*/* && {launch} --root {root} {steps}", "-N2", "-p", "twins"))
     assert ".shunt/b/twin1.1/" in text and ".shunt/b/twin2.1/" in text, text
     assert sum("one.0.twin" in line for line in text.splitlines()) == 20, text
     assert made(root) == {("one", "twin"): 40, ("two", "twin"): 40}, text
