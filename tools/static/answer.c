@@ -20,8 +20,47 @@
 static atomic_uint answer_rights_may_differ;
 static atomic_bool answer_was_told;
 
+static int answer_said = -1; /* what is written to our standard error is read there; it does not block */
+
+/* Whom this thread answers a call below a root; 0. */
+static _Thread_local pid_t answer_caller;
+
+/* On the caller's standard error, which is not held open, before it is answered: it may end then. */
+static void answer_say(pid_t tid, const char *text, size_t length)
+{
+    const int fd = caller_take(tid, 2);
+    if (fd < 0)
+        return;
+    sys_write(fd, text, length);
+    sys_close(fd);
+}
+
+/* Once. */
+static void answer_tell(pid_t tid, const char *sentence)
+{
+    if (!atomic_exchange(&answer_was_told, true))
+        answer_say(tid, sentence, strlen(sentence));
+}
+
+void answer_listen(int said)
+{
+    answer_said = said;
+}
+
+/* What the library said here meanwhile is the caller's to hear. */
+static void answer_pass_on(void)
+{
+    char text[512];
+    int waiting = 0;
+    if (answer_caller == 0 || SYS3(SYS_ioctl, answer_said, FIONREAD, &waiting) != 0)
+        return;
+    for (long length; waiting > 0 && (length = sys_read(answer_said, text, sizeof text)) > 0; waiting -= (int)length)
+        answer_say(answer_caller, text, (size_t)length);
+}
+
 static void answer_send(int listener, struct seccomp_notif_resp *answer)
 {
+    answer_pass_on();
     SYS3(SYS_ioctl, listener, SECCOMP_IOCTL_NOTIF_SEND, answer); /* ENOENT: the caller was killed */
 }
 
@@ -60,6 +99,7 @@ static void answer_descriptor(int listener, uint64_t id, int fd, uint64_t flags)
     const bool is_read_only = (flags & O_ACCMODE) == O_RDONLY;
     struct seccomp_notif_addfd add = {
         .id = id, .flags = is_read_only ? SECCOMP_ADDFD_FLAG_SEND : 0, .srcfd = (uint32_t)fd, .newfd_flags = flags & O_CLOEXEC};
+    answer_pass_on();
     const long code = SYS3(SYS_ioctl, listener, SECCOMP_IOCTL_NOTIF_ADDFD, &add);
     sys_close(fd);
     if (code < 0 || !is_read_only)
@@ -178,18 +218,12 @@ static void answer_perform(int listener, uint64_t id, struct arguments *a)
     }
 }
 
-/* Once. */
-static void answer_tell(const char *sentence)
-{
-    if (!atomic_exchange(&answer_was_told, true))
-        sys_write(2, sentence, strlen(sentence));
-}
-
 static bool answer_is_elsewhere(pid_t tid)
 {
     if (!atomic_load(&answer_rights_may_differ) || !caller_is_elsewhere(tid))
         return false;
-    answer_tell("shunt: warning: a statically linked program has a root directory or mounts of its own, so shunt does not see "
+    answer_tell(tid,
+                "shunt: warning: a statically linked program has a root directory or mounts of its own, so shunt does not see "
                 "what it does there\n");
     return true;
 }
@@ -203,7 +237,8 @@ static int answer_take_rights(const struct arguments *a)
         return 0;
     int code = caller_rights(a->tid, &rights);
     if (code == 0 && asks && rights.are_others) {
-        answer_tell("shunt: a statically linked program changed its user or groups, so its calls on paths of a root fail "
+        answer_tell(a->tid,
+                    "shunt: a statically linked program changed its user or groups, so its calls on paths of a root fail "
                     "with EIO (link it dynamically)\n");
         code = -EIO;
     }
@@ -262,6 +297,7 @@ bool answer_at_once(int listener, const struct seccomp_notif *call, struct argum
 
 void answer_here(int listener, const struct seccomp_notif *call, struct arguments *a)
 {
+    answer_caller = (pid_t)call->pid;
     int code = arguments_make(a);
     code = code == 0 ? answer_take_rights(a) : code;
     if (!answer_still_waits(listener, call->id))
@@ -271,4 +307,5 @@ void answer_here(int listener, const struct seccomp_notif *call, struct argument
     else
         answer_perform(listener, call->id, a);
     arguments_finish(a);
+    answer_caller = 0;
 }

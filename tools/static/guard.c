@@ -86,6 +86,17 @@ static void guard_refuse_all(int listener, const struct serve_board *board)
     }
 }
 
+/* What the library says in the helper is for the programs' standard error, which the helper does not hold open. */
+static void guard_redirect(void)
+{
+    int said[2];
+    if (SYS2(SYS_pipe2, said, O_CLOEXEC | O_NONBLOCK) != 0)
+        return;
+    SYS3(SYS_dup3, said[1], 2, O_CLOEXEC);
+    sys_close(said[1]);
+    answer_listen(said[0]);
+}
+
 static void guard_serve(int socket, int listener, struct serve_board *board, const char *roots)
 {
     struct rlimit limit;
@@ -93,55 +104,30 @@ static void guard_serve(int socket, int listener, struct serve_board *board, con
         limit.rlim_cur = limit.rlim_max;
         setrlimit(RLIMIT_NOFILE, &limit);
     }
+    guard_redirect();
     where_start(roots);
     sys_write(socket, "", 1);
     sys_close(socket);
     serve_all(listener, board);
 }
 
-/* What the library in the helper says is for the programs' standard error, which the helper does not hold open. */
-static void guard_pass_on(const struct serve_board *board, const char *text, size_t length)
-{
-    for (size_t i = 0; i < SERVE_WORKERS; i++) {
-        const int fd = board->calls[i].pid != 0 ? caller_take((pid_t)board->calls[i].pid, 2) : -1;
-        if (fd < 0)
-            continue;
-        sys_write(fd, text, length);
-        sys_close(fd);
-        return;
-    }
-}
-
-/* Until it has ended. */
-static void guard_listen(int said, const struct serve_board *board)
-{
-    char text[512];
-    long length;
-    while ((length = sys_read(said, text, sizeof text)) > 0 || length == -EINTR)
-        if (length > 0)
-            guard_pass_on(board, text, (size_t)length);
-}
-
 static void guard_stay(int socket, const char *roots)
 {
-    int status = 0, said[2];
+    int status = 0;
     guard_let_go(socket);
     socket = 3;
     const int listener = guard_receive(socket);
     struct serve_board *board = sys_mmap(NULL, sizeof *board, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (listener < 0 || sys_is_error(board) || SYS2(SYS_pipe2, said, O_CLOEXEC) != 0)
+    if (listener < 0 || sys_is_error(board))
         return;
     const pid_t server = fork();
     if (server == 0) {
-        SYS3(SYS_dup3, said[1], 2, O_CLOEXEC);
         guard_serve(socket, listener, board, roots);
         _exit(0);
     }
     sys_close(socket);
-    sys_close(said[1]);
     if (server < 0)
         return;
-    guard_listen(said[0], board);
     while (waitpid(server, &status, 0) < 0 && errno == EINTR)
         continue;
     if (status != 0)
