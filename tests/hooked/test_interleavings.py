@@ -181,7 +181,7 @@ def test_what_a_daemon_answers_before_it_ends_is_seen(stage, guard):
     stage.begin(guard)
     looked, session, daemons = stage.meeting(), stage.session, stage.daemons().values()
     for pid in daemons:  # none answers before it was looked
-        os.kill(pid, signal.SIGSTOP)
+        conftest.one_node.stand_still(pid)
     stops = subprocess.Popen([session.shunt.path, "stop", "--all", "--root", session.root],
                              env={**session.environment(), **stage.broken, "SHUNT_HOOKS": looked.at("unanswered")})
     looked.reached()

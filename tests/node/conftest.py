@@ -23,7 +23,7 @@ import pytest
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parent))  # of who loads this file by its path
 
-from daemons import is_running, standing_still, supervisor_of, wait_until
+from daemons import is_running, stand_still, standing_still, supervisor_of, wait_until
 
 HERE = pathlib.Path(__file__).resolve().parent
 REPOSITORY = HERE.parents[1]

@@ -44,12 +44,17 @@ def supervisor_of(pid):
     return [int(parent)] if is_one else []
 
 
+def stand_still(pid):
+    """A signal takes a moment to stop a process that is running; what comes meanwhile is still heard."""
+    os.kill(pid, signal.SIGSTOP)
+    wait_until(lambda: stat_of(pid)[0] == "T")
+
+
 @contextlib.contextmanager
 def standing_still(pid):
-    """It is there, but does nothing. A signal takes a moment to stop a process that is running."""
-    os.kill(pid, signal.SIGSTOP)
+    """It is there, but does nothing."""
     try:
-        wait_until(lambda: stat_of(pid)[0] == "T")
+        stand_still(pid)
         yield
     finally:
         os.kill(pid, signal.SIGCONT)

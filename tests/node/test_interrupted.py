@@ -17,7 +17,7 @@ import time
 
 import pytest
 from conftest import assert_plain, environment, redirected_files
-from daemons import epoch_lines, stat_of, wait_until
+from daemons import epoch_lines, stand_still, stat_of, wait_until
 
 ALL = 200  # moments
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -349,7 +349,7 @@ def test_stop_after_a_crash(scene, company):
 def test_a_crash_while_it_is_stopped(scene, company):
     """It was alive when stop looked."""
     daemon = company()
-    os.kill(daemon, signal.SIGSTOP)
+    stand_still(daemon)
     process = scene.begin("stop", "--root", scene.root, "--node", "n1")
     wait_until(lambda: has_signal(daemon, signal.SIGTERM))
     os.kill(daemon, signal.SIGKILL)

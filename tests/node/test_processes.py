@@ -17,7 +17,7 @@ import time
 
 import pytest
 
-from conftest import assert_equal_text, redirected_files, run
+from conftest import assert_equal_text, redirected_files, run, stand_still
 from test_failures import (IS_SUPERUSER, as_nobody, everybodys, session, started,  # noqa: F401: fixtures
                            wait_until)
 
@@ -388,7 +388,7 @@ def test_more_threads_than_may_ask_at_once(started, programs):
     command = started.popen(programs / "rough_threads", directory, "wait", stdin=subprocess.PIPE,
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     wait_until(lambda: in_a_system_call(command.pid, FUTEX) == 300)
-    os.kill(started.daemon(), signal.SIGSTOP)
+    stand_still(started.daemon())
     try:
         command.stdin.write("\n")
         command.stdin.flush()
