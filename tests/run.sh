@@ -85,9 +85,10 @@ stage packages bash tests/packages.sh build test
 python=/usr/bin/python3
 "$python" -m pytest --version >/dev/null 2>&1 || python=python3
 
-# Most tests of pytest's wait for other processes most of the time, so several run at once, each in places of its own.
+# Most tests of pytest's wait for other processes most of the time, so in each of the two lanes as many run at once as there are
+# processors, each in places of its own.
 at_once=()
-"$python" -c 'import xdist' 2>/dev/null && at_once=(-n $((2 * $(nproc))) --dist loadgroup)
+"$python" -c 'import xdist' 2>/dev/null && at_once=(-n "$(nproc)" --dist loadgroup)
 
 if ! stage build build build -Dtests=enabled; then
     summary
