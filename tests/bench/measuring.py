@@ -225,9 +225,14 @@ class Area:
     def __enter__(self):
         return self
 
-    def __exit__(self, *_):
+    def end_crews(self):
+        """Before what they have in use goes."""
         for crew in self.crews:
             crew.end()
+        self.crews.clear()
+
+    def __exit__(self, *_):
+        self.end_crews()
         with contextlib.suppress(Failed):
             self.stop()
         shutil.rmtree(self.run_dir)

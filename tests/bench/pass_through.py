@@ -72,9 +72,7 @@ def measure(options):
         area.must_be_redirected()
         ways = {name: lambda turn, crew=crew: one_round(crew, options.compared_files, turn) for name, crew in crews.items()}
         found = list(findings(measuring.alternate(options.rounds, "against bindfs", ways)))
-        for crew in area.crews:
-            crew.end()
-        area.crews.clear()
+        area.end_crews()
         return found
 
 

@@ -86,9 +86,7 @@ def measure(options):
             ways = {way: lambda turn, way=way: one_round(crews[way], None if way == "shunt" else tops[way], options, turn)
                     for way in tops}
             found = list(findings(measuring.alternate(options.rounds, "through a mount", ways)))
-            for crew in area.crews:
-                crew.end()
-            area.crews.clear()
+            area.end_crews()
         return found
 
 

@@ -115,6 +115,12 @@ class Session:
     def names(self, node, directory="."):
         return self.sh(node, f"ls -A {directory}").split()
 
+    def trunk_has_its_times(self):
+        """Gives a condition: a daemon has given the trunk directory `out` the time of the last change in its leaves, which it does
+        once those are quiet. It does not where both were changed in one tick of the clock."""
+        changed = max(leaf.stat().st_mtime_ns for leaf in self.root.glob(".shunt/b/*/out-*/*"))
+        return lambda: (self.root / "out").stat().st_ctime_ns > changed
+
     def branch_of(self, file):
         """The node in whose branch a file is; None: in the trunk."""
         place = self.tool("where", self.root / file).check().strip()
@@ -153,3 +159,12 @@ def session(build, tmp_path, net):
     for log in sorted((tmp_path / "run").glob("*/*/log")):  # of daemons that ended badly; shown if the test failed
         if log.is_file():
             print(f"{log}:\n{log.read_text()}")
+
+
+@pytest.fixture
+def pair(session):
+    """Both use `out`, so that it is wholly at home with neither."""
+    session.start("a", "b")
+    session.sh("a", "mkdir out; ls out")
+    session.sh("b", "ls out")
+    return session

@@ -30,14 +30,6 @@ QUIET = 1  # the least that can be said, in seconds
 MAKE = "import sys\nfor i in range(int(sys.argv[2])): open(f'out/{sys.argv[1]}.{i}', 'w').write(sys.argv[1])"
 
 
-@pytest.fixture
-def pair(session):
-    session.start("a", "b")
-    session.sh("a", "mkdir out; ls out")
-    session.sh("b", "ls out")
-    return session
-
-
 def make(session, node, count, prefix=None):
     session.on(node, sys.executable, "-c", MAKE, prefix or node, count, cwd=session.root).check()
 

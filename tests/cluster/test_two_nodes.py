@@ -13,15 +13,6 @@ import sys
 import pytest
 
 
-@pytest.fixture
-def pair(session):
-    """Both use `out`, so that it is wholly at home with neither."""
-    session.start("a", "b")
-    session.sh("a", "mkdir out; ls out")
-    session.sh("b", "ls out")
-    return session
-
-
 BOTH_WAYS = pytest.mark.parametrize("one, other", [("a", "b"), ("b", "a")])
 
 
@@ -365,8 +356,7 @@ def requests(pair):
 def list_until_trunk_is_proven(pair):
     """A listing compares what is in the trunk with what is known until the times of that, which a daemon sets once the directory
     is quiet, have stood for 50 ms: outsiders."""
-    changed = max(leaf.stat().st_mtime_ns for leaf in pair.root.glob(".shunt/b/*/out-*/*"))
-    pair.wait_for(lambda: (pair.root / "out").stat().st_ctime_ns > changed)
+    pair.wait_for(pair.trunk_has_its_times())
     pair.on("a", sys.executable, "-c", "import os, time\nfor _ in range(3): os.listdir('out'); time.sleep(0.1)",
             cwd=pair.root).check()
 

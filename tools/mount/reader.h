@@ -3,7 +3,7 @@
 #pragma once
 
 /* A root without a session of this user's on this host, to be read: the names are those of its plain directories, as `shunt ls`
- * reads them, with catalogues where they prove a directory. Whoever has the permissions may do that.
+ * reads them, with catalogues where they prove a directory. The permissions of the files decide who may read them.
  *
  * A listing is kept. A name that is in it is where it was, or is looked for again. That a name is absent is believed as long as
  * the times of all physical directories of that one are those from before the listing (stamps.h).

@@ -13,7 +13,7 @@ bool answer_at_once(int listener, const struct seccomp_notif *, struct arguments
 /* Does it, and answers. From several threads, each with arguments, a working directory and a umask of its own
  * (unshare(CLONE_FS)). */
 void answer_here(int listener, const struct seccomp_notif *, struct arguments *);
-/* Before the first of them: what comes out of this descriptor, which does not block, is passed on to whoever is answered. */
+/* Before the first answer: the caller that is answered gets what this descriptor, which does not block, holds by then. */
 void answer_listen(int said);
 /* With an error (negative). */
 void answer_error(int listener, uint64_t id, int error);
