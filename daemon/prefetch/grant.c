@@ -63,6 +63,15 @@ bool grant_is_any(const struct shuntd *shuntd)
     return shuntd->grants->qp_count > 0;
 }
 
+unsigned grant_count(const struct shuntd *shuntd)
+{
+    const struct link *qps = &shuntd->grants->qps;
+    unsigned count = 0;
+    for (const struct link *link = qps->next; link != qps; link = link->next)
+        count += LINK_OF(link, struct qp, link)->used;
+    return count;
+}
+
 struct operation *grant_in_the_way(const struct shuntd *shuntd, uint32_t number)
 {
     const struct qp *qp = &shuntd->grants->qp[number];

@@ -39,6 +39,8 @@ void grant_destroy(struct grants *);
 bool grant_make(struct shuntd *, struct operation *, uint64_t client);
 /* Is anything granted, or at work on what was? */
 bool grant_is_any(const struct shuntd *);
+/* How many names are. */
+unsigned grant_count(const struct shuntd *);
 /* What is in the way of the next grant in a queue pair; NULL: nothing. */
 struct operation *grant_in_the_way(const struct shuntd *, uint32_t qp);
 /* True: nobody has taken it, and nobody can any more; it is granted to nobody. */

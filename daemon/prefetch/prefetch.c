@@ -135,7 +135,7 @@ int prefetch_make_way(struct shuntd *shuntd, const struct message *message)
 static int prefetch_look_after(struct shuntd *shuntd, struct operation *operation, uint64_t since)
 {
     const struct stream *stream = prefetch_stream_of(shuntd, operation);
-    const bool unused = stream->used < since;
+    const bool unused = stream->used < since && !BROKEN("unused-kept");
     if (!operation_is_prefetched(operation) || operation_is_abandoned(operation) ||
         (!unused && operation->id > stream->behind) || !grant_take_back(shuntd, operation))
         return 0;

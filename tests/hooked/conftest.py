@@ -98,13 +98,17 @@ class Call:
     """A line of Python under way on a node, in the root's directory `out`; its answer is printed, or its errno's name."""
 
     PROGRAM = """
-import errno, os, sys
+import errno, os, sys, time
 def make(name, text="", flags=os.O_EXCL):
     fd = os.open(name, os.O_CREAT | os.O_WRONLY | flags, 0o644)
     os.write(fd, text.encode())
     os.close(fd)
 def read(name):
     return open(name).read()
+def until(path):
+    open(path + ".asked", "w").close()
+    while not os.path.exists(path):
+        time.sleep(0.001)
 def watch():
     sys.path.remove("")  # or the import would list this directory
     from ctypes import CDLL

@@ -3,6 +3,7 @@
 """Names that a process takes without a question, since its daemon has offered them: at each moment at which somebody else may
 come. Each is forced again with its guard taken away, and must then go wrong."""
 
+import json
 import os
 
 import conftest
@@ -13,22 +14,35 @@ from test_interleavings import expect, guarded, in_a_row
 NODES = pytest.mark.parametrize("node", ["c", "a", "b"])
 
 
+def begin(stage, guard=None):
+    """What is granted stays so until it is taken, however busy the machine is."""
+    stage.begin(",".join(filter(None, ["unused-kept", guard])))
+
+
 def armed(held):
     """In the line of a call: from here on somebody stops there."""
     return f"[os.unlink(f'{held.path}.{{end}}') for end in ('reached', 'go')], open('{held.path}.armed', 'w').close()"
 
 
-def row(number, call="make"):
-    """In the line of a call: the names before 'n', so that it is granted. Its home has time to give it, though not so much
-    that it is given back."""
-    return f"[{call}(f'name-{{i}}') for i in range({number - 7}, {number})], __import__('time').sleep(0.2)"
+def row(stage, number, call="make"):
+    """In the line of a call: the names before 'n', so that it is granted, which `granted` waits for."""
+    return f"[{call}(f'name-{{i}}') for i in range({number - 7}, {number})], until('{stage.area}/granted')"
+
+
+def granted(stage, call):
+    """The call, which has been granted 'n', and nothing before that: what follows in its row is granted in its order."""
+    held = lambda: json.loads(stage.session.at("status", "c", "--json").check())[0]["counters"]["granted"]  # noqa: E731
+    conftest.wait_until(lambda: os.path.exists(f"{stage.area}/granted.asked"), "the row to end")
+    conftest.wait_until(lambda: held() > 0, "the name to be granted")
+    (stage.area / "granted").touch()
+    return call
 
 
 def taker(stage, number, held, *, hook="offer-taken", removes=False):
     """A process on c has taken what it was granted, and is about to make or remove 'n', or has done so."""
     call = "os.unlink" if removes else "make"
-    line = f"{row(number, call)}, {armed(held)}, {call}('n')"
-    call = stage.call("c", line, held.seen_before_at(hook))
+    line = f"{row(stage, number, call)}, {armed(held)}, {call}('n')"
+    call = granted(stage, stage.call("c", line, held.seen_before_at(hook)))
     conftest.wait_until(lambda: os.path.exists(f"{held.path}.armed"), "it to be armed")
     held.reached()
     return call
@@ -39,7 +53,7 @@ def taker(stage, number, held, *, hook="offer-taken", removes=False):
                                                   *((node, "os.path.exists('n')", "True") for node in "cb")])
 def test_who_asks_for_what_was_taken_waits(stage, build, guard, node, asking, answer):
     number = in_a_row(stage, build)
-    stage.begin(guard)
+    begin(stage, guard)
     held = stage.meeting()
     maker = taker(stage, number, held)
     asks = stage.call(node, asking)
@@ -58,7 +72,7 @@ def test_who_asks_for_what_was_taken_waits(stage, build, guard, node, asking, an
 def test_a_listing_does_not_wait_for_who_has_taken_a_name(stage, build, home, hook, there):
     """At its home, where any name that is being made is looked for where it will be: be that another node or its taker's."""
     number = in_a_row(stage, build, home)
-    stage.begin()
+    begin(stage)
     held = stage.meeting()
     maker = taker(stage, number, held, hook=hook)
     assert stage.does(home, "(names := os.listdir(), 'n' in names)[1]") == str(there)
@@ -70,7 +84,7 @@ def test_a_listing_does_not_wait_for_who_has_taken_a_name(stage, build, home, ho
 @pytest.mark.parametrize("asking, answer", [("os.unlink('n')", "ENOENT"), ("os.rename('n', 'x')", "ENOENT"), ("make('n')", "None")])
 def test_who_asks_for_what_is_being_removed_waits(stage, build, node, asking, answer):
     number = in_a_row(stage, build)
-    stage.begin()
+    begin(stage)
     stage.does("b", f"[make(f'name-{{i}}') for i in ({number}, *range({number} - 7, {number}))]")
     held = stage.meeting()
     remover = taker(stage, number, held, removes=True)
@@ -85,10 +99,10 @@ def test_who_asks_for_what_is_being_removed_waits(stage, build, node, asking, an
 def test_what_was_made_by_a_grant_is_there(stage, build, guard, node):
     """Though its daemon has not heard of it."""
     number = in_a_row(stage, build)
-    stage.begin(guard)
+    begin(stage, guard)
     said = stage.area / "made"
-    line = f"{row(number)}, make('n'), open('{said}', 'w').close()"
-    maker = stage.call("c", f"{line}, __import__('time').sleep(20)")
+    line = f"{row(stage, number)}, make('n'), open('{said}', 'w').close()"
+    maker = granted(stage, stage.call("c", f"{line}, __import__('time').sleep(20)"))
     conftest.wait_until(said.exists, "it to be made")
     asks = stage.call(node, "make('n')")
     if guard is None:
@@ -101,11 +115,11 @@ def test_what_was_made_by_a_grant_is_there(stage, build, guard, node):
 @guarded("times-unseen")
 def test_a_directory_has_changed_when_a_name_was_made_by_a_grant(stage, build, guard):
     number = in_a_row(stage, build)
-    stage.begin(guard)
+    begin(stage, guard)
     # 5 is CLOCK_REALTIME_COARSE, which file systems use.
     look = "(now := time.clock_gettime_ns(5), make('n'), os.stat('.').st_mtime_ns >= now)[2]"
-    line = f"{row(number)}, {look}"
-    answer = stage.does("c", f"eval({line!r}, dict(globals(), time=__import__('time')))")
+    line = f"{row(stage, number)}, {look}"
+    answer = granted(stage, stage.call("c", f"eval({line!r}, dict(globals(), time=__import__('time')))")).answer()
     expect(guard, answer.endswith("True)"))
 
 
@@ -113,7 +127,7 @@ def test_a_directory_has_changed_when_a_name_was_made_by_a_grant(stage, build, g
 @pytest.mark.parametrize("node", ["c", "b"])
 def test_who_dies_with_what_it_took(stage, build, hook, there, node):
     number = in_a_row(stage, build)
-    stage.begin()
+    begin(stage)
     held = stage.meeting()
     maker = taker(stage, number, held, hook=hook)
     maker.process.kill()
@@ -125,7 +139,7 @@ def test_who_dies_with_what_it_took(stage, build, hook, there, node):
 def test_a_daemon_that_dies_waits_for_who_has_taken_something(stage, build, hook):
     """Its successor reads the directory when that is on disk."""
     number = in_a_row(stage, build)
-    stage.begin()
+    begin(stage)
     held = stage.meeting()
     maker = taker(stage, number, held, hook=hook)
     stage.crash("c")
