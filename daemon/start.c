@@ -39,6 +39,7 @@
 #include "membership/session_view.h"
 #include "name_cache.h"
 #include "ops/ops.h"
+#include "peer/addresses.h"
 #include "prefetch/grant.h"
 #include "prefetch/prefetch.h"
 #include "recorder/recorder.h"
@@ -53,7 +54,8 @@
 #define INDEX_SIZE (64ull << 30) /* the most it may grow to; about 200 bytes a name are used */
 #define INDEX_LEAST (16ull << 20)
 #define DISK_THREADS 4
-#define PULSE_THREADS 2 /* one heartbeats, one looks at others, which may take long where one of them hangs */
+#define PULSE_THREADS 2      /* one heartbeats, one looks at others, which may take long where one of them hangs */
+#define NO_NETWORK (-ENONET) /* of start_join: it cannot be opened, which was said */
 #define HOME_OPENS (10 * CLOCK_SECOND)
 #define HOME_ANSWERS (10 * CLOCK_SECOND)
 
@@ -567,7 +569,7 @@ static int start_join(struct shuntd *shuntd)
         code = peers_address(shuntd->peers, shuntd->me.address, &size);
     if (code != 0)
         return start_fail(
-            code,
+            NO_NETWORK,
             "SHUNT_FABRIC '%s': the network cannot be opened: %s (run 'shunt doctor', which names the interfaces of this host)",
             shuntd->options.fabric, strerror(-code));
     shuntd->me.address_size = (uint8_t)size;
@@ -606,6 +608,8 @@ static int start_claim_session(struct shuntd *shuntd)
     if (code == 0)
         return start_has_branch(shuntd);
     shuntd->me.number = 0;
+    if (code == NO_NETWORK)
+        return code;
     if (code == -ENOENT && shuntd->options.again)
         return START_AGAIN;
     if (code == -EBUSY || code == -EACCES)
@@ -674,11 +678,14 @@ static int start_ask_home(struct shuntd *shuntd)
         return START_AGAIN;
     if (code != -ETIMEDOUT || home == NULL)
         return start_fail_join(shuntd, code);
+    char addresses[ADDRESSES_TEXT_MAX];
+    addresses_text(home->address, home->address_size, addresses);
     return start_fail(
         code,
-        "%s: in use by a session whose daemon on host %s does not answer (if that job has ended, run 'shunt start "
-        "--takeover --root %s', else 'shunt doctor --host %s')",
-        shuntd->root.path, home->host, shuntd->root.path, home->host);
+        "%s: in use by a session whose daemon on host %s does not answer%s%s (if that job has ended, run 'shunt start "
+        "--takeover --root %s', else 'shunt doctor --host %s'; SHUNT_FABRIC=tcp:INTERFACE names the network that the hosts "
+        "share)",
+        shuntd->root.path, home->host, addresses[0] != '\0' ? " at " : "", addresses, shuntd->root.path, home->host);
 }
 
 static void *start_open_fabric(void *context)

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/faults.h"
 #include "base/list.h"
+#include "peer/addresses.h"
 #include "peer/provider.h"
 
 #define COMPLETIONS 4096
@@ -22,6 +23,7 @@
 #define PATIENCE_FIRST CLOCK_MILLISECOND
 #define PATIENCE_LONGEST (20 * CLOCK_MILLISECOND)
 #define WAKE_AGAIN (20 * CLOCK_MILLISECOND)
+#define TURN_AFTER (FABRIC_CONNECT_SECONDS * CLOCK_SECOND / ADDRESSES_MAX)
 
 /* What libfabric is at work on; it gives the address of `context` back. */
 struct operation {
@@ -48,15 +50,17 @@ enum peer_state { PEER_FREE, PEER_KNOWN, PEER_REMOVED /* until the last of its f
 
 struct peer {
     enum peer_state state;
-    fi_addr_t address;
-    struct link queue;    /* frames that libfabric has not taken yet */
-    unsigned flying;      /* frames that it has taken and did not finish */
-    unsigned frames;      /* all these */
-    size_t bytes;         /* ... */
-    bool refused;         /* a send: ring when there is room */
-    struct link link;     /* on `connecting` */
-    uint64_t give_up;     /* while on `connecting`: when */
-    uint64_t next, pause; /* ... and when to try again, and how long after that */
+    fi_addr_t addresses[ADDRESSES_MAX]; /* in the order in which they are tried */
+    unsigned address_count, at;         /* how many, and which is in use */
+    struct link queue;                  /* frames that libfabric has not taken yet */
+    unsigned flying;                    /* frames that it has taken and did not finish */
+    unsigned frames;                    /* all these */
+    size_t bytes;                       /* ... */
+    bool refused;                       /* a send: ring when there is room */
+    struct link link;                   /* on `connecting` */
+    uint64_t give_up;                   /* while on `connecting`: when */
+    uint64_t next, pause;               /* ... and when to try again, and how long after that */
+    uint64_t turn;                      /* ... and when to try another address */
 };
 
 struct fabric {
@@ -73,6 +77,8 @@ struct fabric {
     struct link received, unposted, flying, connecting;
     uint64_t patience; /* how long the thread waits until it looks whether one of `flying` has ended */
     struct fabric_counts counts;
+    struct own_address own[ADDRESSES_OWN_MAX]; /* when the fabric was opened: for the order in which others' are tried */
+    size_t own_count;
     struct incoming *buffers;
     unsigned peer_count; /* slots that were ever used */
     struct peer peers[FABRIC_PEERS_MAX];
@@ -116,17 +122,27 @@ static void fabric_drop_queue(struct fabric *fabric, struct peer *peer)
     list_remove(&peer->link);
 }
 
+static void fabric_turn(struct peer *peer)
+{
+    peer->at = (peer->at + 1) % peer->address_count;
+}
+
 /* libfabric has no event for a connection that was made, nor for one that was refused: it says "not yet" to
  * each send until there is one, and each such send connects again if need be. So, after growing pauses, it is
- * asked again; but not for ever. */
+ * asked again; but not for ever, and not at an address that leads nowhere while there is another. */
 static void fabric_connect_later(struct fabric *fabric, struct peer *peer, uint64_t now)
 {
     if (list_empty(&peer->link)) {
         list_append(&fabric->connecting, &peer->link);
         peer->give_up = now + FABRIC_CONNECT_SECONDS * CLOCK_SECOND;
         peer->pause = PAUSE_FIRST;
+        peer->turn = now + TURN_AFTER;
     } else if (now >= peer->give_up) {
         fabric_drop_queue(fabric, peer);
+    } else if (now >= peer->turn && peer->address_count > 1) {
+        fabric_turn(peer);
+        peer->pause = PAUSE_FIRST;
+        peer->turn = now + TURN_AFTER;
     } else if (peer->pause < PAUSE_LONGEST) {
         peer->pause *= 2;
     }
@@ -135,8 +151,8 @@ static void fabric_connect_later(struct fabric *fabric, struct peer *peer, uint6
 
 static int fabric_send_one(struct fabric *fabric, struct outgoing *one)
 {
-    return (int)provider_code(
-        fi_send(fabric->provider.endpoint, one->bytes, one->size, NULL, one->peer->address, &one->operation.context));
+    fi_addr_t to = one->peer->addresses[one->peer->at];
+    return (int)provider_code(fi_send(fabric->provider.endpoint, one->bytes, one->size, NULL, to, &one->operation.context));
 }
 
 /* Hands over what waits for a peer, as far as libfabric takes it. When it does not while frames of that peer
@@ -331,6 +347,8 @@ static int fabric_make_buffers(struct fabric *fabric)
 static int fabric_start(struct fabric *fabric, const char *setting)
 {
     int code = provider_open(&fabric->provider, setting, COMPLETIONS);
+    int own = code == 0 ? addresses_find_own(fabric->own, NULL) : 0;
+    fabric->own_count = own > 0 ? (size_t)own : 0;
     if (code == 0)
         code = fabric_make_buffers(fabric);
     if (code == 0)
@@ -402,21 +420,35 @@ void fabric_close(struct fabric *fabric)
     free(fabric);
 }
 
-int fabric_address(struct fabric *fabric, uint8_t *bytes, size_t *size)
+static int fabric_own_socket(struct fabric *fabric, void *bytes, size_t *size)
 {
     int code = fi_getname(&fabric->provider.endpoint->fid, bytes, size);
     return code == -FI_ETOOSMALL ? -ENOBUFS : (int)provider_code(code);
 }
 
-/* Addresses of one provider are of one size, and those of sockets begin with their family. */
-static bool fabric_is_like_ours(struct fabric *fabric, const uint8_t *bytes, size_t size)
+static bool fabric_is_of_sockets(const struct fabric *fabric)
 {
-    uint8_t own[FABRIC_ADDRESS_MAX];
-    size_t own_size = sizeof own;
     uint32_t format = fabric->provider.info->addr_format;
-    bool socket = format == FI_SOCKADDR || format == FI_SOCKADDR_IN || format == FI_SOCKADDR_IN6;
-    return fabric_address(fabric, own, &own_size) == 0 && own_size == size &&
-           (!socket || (size > 2 && memcmp(own, bytes, 2) == 0));
+    return format == FI_SOCKADDR || format == FI_SOCKADDR_IN || format == FI_SOCKADDR_IN6;
+}
+
+int fabric_address(struct fabric *fabric, uint8_t *bytes, size_t *size)
+{
+    struct sockaddr_storage bound;
+    struct address all[ADDRESSES_MAX];
+    size_t bound_size = sizeof bound;
+    if (!fabric_is_of_sockets(fabric))
+        return fabric_own_socket(fabric, bytes, size);
+    int code = fabric_own_socket(fabric, &bound, &bound_size);
+    if (code != 0)
+        return code;
+    const struct sockaddr *at = (const struct sockaddr *)&bound;
+    size_t used = sizeof *all * addresses_to_publish(all, at, fabric->own, fabric->own_count);
+    if (used > *size)
+        return -ENOBUFS;
+    memcpy(bytes, all, used);
+    *size = used;
+    return 0;
 }
 
 static struct peer *fabric_free_peer(struct fabric *fabric)
@@ -427,7 +459,52 @@ static struct peer *fabric_free_peer(struct fabric *fabric)
     return fabric->peer_count < FABRIC_PEERS_MAX ? &fabric->peers[fabric->peer_count++] : NULL;
 }
 
-static int fabric_add_peer(struct fabric *fabric, const uint8_t *bytes)
+/* Adds an address, as the provider has them. 0 or -errno. */
+static int fabric_add_address(struct fabric *fabric, struct peer *peer, const void *address)
+{
+    long code = fi_av_insert(fabric->provider.peers, address, 1, &peer->addresses[peer->address_count], 0, NULL);
+    if (code != 1)
+        return code < 0 ? (int)provider_code(code) : -EINVAL;
+    peer->address_count++;
+    return 0;
+}
+
+/* As many as are of a family that our socket reaches. */
+static int fabric_add_sockets(struct fabric *fabric, struct peer *peer, const uint8_t *bytes, size_t size)
+{
+    struct address all[ADDRESSES_MAX];
+    struct sockaddr_storage socket, own;
+    size_t own_size = sizeof own, count = size / sizeof *all;
+    if (size % sizeof *all != 0 || count > ADDRESSES_MAX)
+        return -EINVAL;
+    memcpy(all, bytes, size);
+    addresses_sort(all, count, fabric->own, fabric->own_count);
+    int code = fabric_own_socket(fabric, &own, &own_size);
+    for (size_t i = 0; code == 0 && i < count; i++)
+        if (address_to_socket(&all[i], own.ss_family, &socket) > 0)
+            code = fabric_add_address(fabric, peer, &socket);
+    return code;
+}
+
+static int fabric_add_addresses(struct fabric *fabric, struct peer *peer, const uint8_t *bytes, size_t size)
+{
+    uint8_t own[FABRIC_ADDRESS_MAX];
+    size_t own_size = sizeof own;
+    if (fabric_is_of_sockets(fabric))
+        return fabric_add_sockets(fabric, peer, bytes, size);
+    if (fabric_own_socket(fabric, own, &own_size) != 0 || own_size != size) /* a provider's addresses are of one size */
+        return -EINVAL;
+    return fabric_add_address(fabric, peer, bytes);
+}
+
+static void fabric_remove_addresses(struct fabric *fabric, struct peer *peer)
+{
+    for (unsigned i = 0; i < peer->address_count; i++)
+        fi_av_remove(fabric->provider.peers, &peer->addresses[i], 1, 0);
+    peer->address_count = 0;
+}
+
+static int fabric_add_peer(struct fabric *fabric, const uint8_t *bytes, size_t size)
 {
     struct peer *peer = fabric_free_peer(fabric);
     if (peer == NULL)
@@ -435,19 +512,21 @@ static int fabric_add_peer(struct fabric *fabric, const uint8_t *bytes)
     *peer = (struct peer){0};
     list_init(&peer->queue);
     list_init(&peer->link);
-    long code = fi_av_insert(fabric->provider.peers, bytes, 1, &peer->address, 0, NULL);
-    if (code != 1)
-        return code < 0 ? (int)provider_code(code) : -EINVAL;
+    int code = fabric_add_addresses(fabric, peer, bytes, size);
+    if (code == 0 && peer->address_count == 0)
+        code = -EINVAL;
+    if (code != 0) {
+        fabric_remove_addresses(fabric, peer);
+        return code;
+    }
     peer->state = PEER_KNOWN;
     return (int)(peer - fabric->peers);
 }
 
 int fabric_peer_add(struct fabric *fabric, const uint8_t *bytes, size_t size)
 {
-    if (!fabric_is_like_ours(fabric, bytes, size))
-        return -EINVAL;
     pthread_mutex_lock(&fabric->lock);
-    int answer = fabric_add_peer(fabric, bytes);
+    int answer = fabric_add_peer(fabric, bytes, size);
     pthread_mutex_unlock(&fabric->lock);
     return answer;
 }
@@ -465,11 +544,20 @@ int fabric_peer_remove(struct fabric *fabric, int number)
     if (peer != NULL) {
         peer->refused = false;
         fabric_drop_queue(fabric, peer);
-        fi_av_remove(fabric->provider.peers, &peer->address, 1, 0);
+        fabric_remove_addresses(fabric, peer);
         peer->state = peer->frames > 0 ? PEER_REMOVED : PEER_FREE;
     }
     pthread_mutex_unlock(&fabric->lock);
     return peer != NULL ? 0 : -ENOENT;
+}
+
+void fabric_peer_turn(struct fabric *fabric, int number)
+{
+    pthread_mutex_lock(&fabric->lock);
+    struct peer *peer = fabric_find_peer(fabric, number);
+    if (peer != NULL)
+        fabric_turn(peer);
+    pthread_mutex_unlock(&fabric->lock);
 }
 
 static int fabric_enqueue(struct fabric *fabric, int number, struct outgoing *one)

@@ -34,9 +34,9 @@ struct fabric;
 /* Opens our end of it.
  *
  * `setting` is PROVIDER[:WHERE], NULL or empty for `tcp`: a provider of libfabric's, and the address or the
- * interface (or else the name of the provider's domain) to bind to. Without WHERE, `tcp` binds to the first
- * address of an interface that is up: IPv4 rather than IPv6, the loopback only if there is nothing else. All
- * members of a session have one provider, one family of addresses and one release of libfabric.
+ * interface (or else the name of the provider's domain) to bind to. Without WHERE, `tcp` takes connections at every
+ * address of this host, IPv4 and IPv6; at the loopback's only if there is no other. All members of a session have one
+ * provider and one release of libfabric.
  *
  * `ring` is called from a thread of the fabric, without a lock held: when frames were received (then take
  * them until fabric_next says 0), when a peer that had answered -EAGAIN has room again, and when the fabric
@@ -53,14 +53,17 @@ int fabric_open(struct fabric **, const char *setting, void (*ring)(void *contex
  * that fabric_next handed out are gone, too. */
 void fabric_close(struct fabric *);
 
-/* The address to be given to the others' fabric_peer_add: *size is the room at `bytes`, then what was used.
- * FABRIC_ADDRESS_MAX is enough. 0 or -ENOBUFS. */
+/* What is to be given to the others' fabric_peer_add, over IP a list of `struct address` (addresses.h): at which addresses
+ * others may reach us. *size is the room at `bytes`, then what was used. FABRIC_ADDRESS_MAX is enough. 0 or -ENOBUFS. */
 int fabric_address(struct fabric *, uint8_t *bytes, size_t *size);
 
 /* Makes a peer known: its number (0 and up), which is that of an earlier, removed one sometimes. Nothing is
- * sent, nobody need be there. -EINVAL: no address of this provider's; -ENOSPC: FABRIC_PEERS_MAX of them;
- * or another -errno. A peer need not be known for us to receive from it. */
+ * sent, nobody need be there. -EINVAL: no address of this provider's, or none of a family that ours reaches; -ENOSPC:
+ * FABRIC_PEERS_MAX of them; or another -errno. A peer need not be known for us to receive from it. */
 int fabric_peer_add(struct fabric *, const uint8_t *bytes, size_t size);
+/* Nothing was ever heard from it: what is sent from now on goes to the next of its addresses. The fabric itself turns to the
+ * next one where no connection is made; this is for a connection that leads to somebody else. */
+void fabric_peer_turn(struct fabric *, int peer);
 /* Forgets a peer, and drops what waits for it (counted as failed). What the kernel has is out of reach, and
  * with `tcp` a connection outlives this: a peer whose address is added again has it back. 0; -ENOENT: there
  * is none of that number. */

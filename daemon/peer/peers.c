@@ -4,6 +4,7 @@
 #include "peer/peers.h"
 
 #include <errno.h>
+#include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -353,6 +354,9 @@ static void peers_recall_if_lost(struct peers *peers, struct peer *peer, uint64_
         return;
     peers->counts.sent_again += peers_recall(peer);
     peers->doubtful = true;
+    /* By lot: both sides may turn, and in step they might never both have the right address at once. */
+    if (peer->heard == 0 && randombytes_uniform(2) == 0)
+        fabric_peer_turn(peers->fabric, peer->handle);
 }
 
 /* What the fabric does not take now goes out with a later flush. */

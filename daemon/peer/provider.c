@@ -6,15 +6,16 @@
 #include <arpa/inet.h>
 #include <dlfcn.h>
 #include <errno.h>
-#include <ifaddrs.h>
-#include <net/if.h>
-#include <netdb.h>
+#include <netinet/in.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/sanitizer.h"
+#include "peer/addresses.h"
 
 #define API FI_VERSION(1, 17)
 #define NAME_MAX_HERE 63 /* of a provider or an interface */
@@ -75,7 +76,7 @@ __attribute__((visibility("default"))) const char *__lsan_default_options(void)
 struct wanted {
     char provider[NAME_MAX_HERE + 1];
     char where[NAME_MAX_HERE + 1];
-    char address[NI_MAXHOST]; /* numeric; empty: the provider's choice */
+    char address[NAME_MAX_HERE + 1]; /* numeric; empty: the provider's choice */
 };
 
 static int provider_parse(struct wanted *wanted, const char *setting)
@@ -98,40 +99,33 @@ static bool provider_is_address(const char *text)
     return inet_pton(AF_INET, text, bytes) == 1 || inet_pton(AF_INET6, text, bytes) == 1;
 }
 
-/* How well an address of this host would do: 0 not at all. */
-static int provider_rank_of(const struct ifaddrs *one, const char *interface)
+/* Sockets of IPv6 serve IPv4, too, unless the kernel has no IPv6, or is told to keep them apart (net.ipv6.bindv6only). */
+static bool provider_can_serve_both(void)
 {
-    if (one->ifa_addr == NULL || !(one->ifa_flags & IFF_UP))
-        return 0;
-    if (interface[0] != '\0' && strcmp(one->ifa_name, interface) != 0)
-        return 0;
-    int reach = one->ifa_flags & IFF_LOOPBACK ? 0 : 2;
-    if (one->ifa_addr->sa_family == AF_INET)
-        return reach + 2;
-    if (one->ifa_addr->sa_family != AF_INET6)
-        return 0;
-    const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)one->ifa_addr;
-    return IN6_IS_ADDR_LINKLOCAL(&six->sin6_addr) ? 0 : reach + 1;
+    int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0), apart = 1;
+    socklen_t size = sizeof apart;
+    if (fd < 0)
+        return false;
+    bool can = getsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &apart, &size) == 0 && !apart;
+    close(fd);
+    return can;
 }
 
-static int provider_name_address(char *to, size_t size, const struct sockaddr *address)
+/* The best address of the interface; without one all of this host, but the loopback alone if there is nothing else. 1, 0: there
+ * is none, or -errno. */
+static int provider_find_address(char to[ADDRESS_TEXT_MAX], const char *interface)
 {
-    socklen_t length = address->sa_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
-    return getnameinfo(address, length, to, (socklen_t)size, NULL, 0, NI_NUMERICHOST) == 0 ? 0 : -ENODEV;
-}
-
-/* The best address, of that interface if one is named. 1, 0: there is none, or -errno. */
-static int provider_find_address(char *to, size_t size, const char *interface)
-{
-    struct ifaddrs *all, *best = NULL;
-    if (getifaddrs(&all) != 0)
-        return -errno;
-    for (struct ifaddrs *one = all; one != NULL; one = one->ifa_next)
-        if (provider_rank_of(one, interface) > (best != NULL ? provider_rank_of(best, interface) : 0))
-            best = one;
-    int code = best != NULL ? provider_name_address(to, size, best->ifa_addr) : 0;
-    freeifaddrs(all);
-    return code != 0 ? code : best != NULL;
+    struct own_address own[ADDRESSES_OWN_MAX];
+    int count = addresses_find_own(own, interface[0] != '\0' ? interface : NULL);
+    if (count <= 0)
+        return count;
+    if (interface[0] != '\0' || !own_address_is_reachable(&own[0]))
+        address_text(own[0].ip, to);
+    else if (provider_can_serve_both() || !address_is_ipv4(own[0].ip))
+        strcpy(to, "::");
+    else
+        strcpy(to, "0.0.0.0");
+    return 1;
 }
 
 /* Where to bind. Providers other than those over IP are left alone unless they are told. */
@@ -145,7 +139,7 @@ static int provider_find_where(struct wanted *wanted)
     }
     if (!ip && wanted->where[0] == '\0')
         return 0;
-    int found = provider_find_address(wanted->address, sizeof wanted->address, wanted->where);
+    int found = provider_find_address(wanted->address, wanted->where);
     if (found < 0)
         return found;
     if (found == 1)

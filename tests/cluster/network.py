@@ -148,6 +148,40 @@ class Network:
         ip("netns", "delete", self.name)
 
 
+class SeveralNetworks(Network):
+    """Nodes with an interface that has the same address on each of them, as a container runtime's bridge, and one that no
+    other node reaches, as for management; both come before the wire, which no setting names.
+
+    `wire`: "same" subnet for all nodes; "routed": each in one of its own; "ipv6": no IPv4 but on the other interfaces."""
+
+    def __init__(self, wire="same"):
+        super().__init__()
+        self.of_wire = wire
+
+    def add_interface(self, node):
+        number = len(self.numbers)
+        ip("-n", self.namespace(node), "-batch", "-",
+           lines=["link set lo up", "link add docker0 type bridge", "address add 172.17.0.1/16 dev docker0",
+                  "link add admin0 type bridge", f"address add 10.99.{number}.5/24 dev admin0",
+                  "link set docker0 up", "link set admin0 up"])
+        super().add_interface(node)
+
+    def address(self, node):
+        number = self.numbers[node]
+        return f"fd00:77::{number:x}" if self.of_wire == "ipv6" else f"10.77.0.{number}"
+
+    def set_addresses(self, node):
+        """What is for nowhere goes over the wire, where nobody answers."""
+        prefix = {"same": "/24", "routed": "/32", "ipv6": "/64 nodad"}[self.of_wire]
+        routes = ["route add 10.77.0.0/16 dev " + DEVICE] if self.of_wire == "routed" else []
+        default = [] if self.of_wire == "ipv6" else ["route add default dev " + DEVICE]
+        ip("-n", self.namespace(node), "-batch", "-",
+           lines=[f"link set {DEVICE} up", f"address add {self.address(node)}{prefix} dev {DEVICE}", *routes, *default])
+
+    def settings(self, _node):
+        return {"SHUNT_FABRIC": "tcp"}
+
+
 def what_cannot_fail():
     """Why there can be no FailingNetwork here, or None."""
     return what_is_missing() or (None if os.path.exists("/dev/net/tun") else "there is no /dev/net/tun")

@@ -627,6 +627,15 @@ def test_a_session_that_is_alone_is_not_joined(session):
     assert refused.status == 1 and "by a session that no other host can join" in refused.err
 
 
+@pytest.mark.parametrize("net", ["host"], indirect=True)
+@pytest.mark.parametrize("fabric", ["carrier-pigeon", "tcp:no-such-if"])
+def test_a_network_that_is_not_there_is_one_sentence(session, fabric):
+    session.start("a")
+    refused = session.at("start", "b", SHUNT_FABRIC=fabric)
+    assert refused.status == 1
+    assert len(refused.err.splitlines()) == 1 and f"SHUNT_FABRIC '{fabric}'" in refused.err
+
+
 def test_its_files_are_the_users_alone(pair):
     for path in pair.root.glob(".shunt/session/key.*"):
         assert path.stat().st_mode & 0o777 == 0o600

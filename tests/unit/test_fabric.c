@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "leaks.h"
+#include "peer/addresses.h"
 
 #define LOOPBACK "tcp:127.0.0.1"
 #define DEADLINE 60 /* seconds, for what takes milliseconds */
@@ -250,6 +251,81 @@ Test(fabric, what_cannot_be_sent)
     cr_assert_eq(fabric_peer_remove(ends[0].fabric, 0), -ENOENT);
 }
 
+/* Knows a peer by two addresses, in this order. */
+static int fabric_know_list(struct end *end, const struct end *first, const struct end *second)
+{
+    uint8_t list[2 * FABRIC_ADDRESS_MAX];
+    memcpy(list, first->address, first->address_size);
+    memcpy(list + first->address_size, second->address, second->address_size);
+    int peer = fabric_peer_add(end->fabric, list, first->address_size + second->address_size);
+    cr_assert_geq(peer, 0);
+    return peer;
+}
+
+Test(fabric, an_address_where_nobody_is_leads_to_the_next)
+{
+    struct end gone;
+    open_end(&ends[0]);
+    open_end(&ends[1]);
+    open_end(&gone);
+    close_end(&gone);
+    int peer = fabric_know_list(&ends[0], &gone, &ends[1]);
+    send_one(&ends[0], peer, 1, 0);
+    expect_one(&ends[1], 1, 0);
+    send_one(&ends[0], peer, 1, 1);
+    expect_one(&ends[1], 1, 1);
+    struct fabric_counts counts = when_ended(&ends[0], 2);
+    cr_assert(counts.sent == 2 && counts.failed == 0);
+}
+
+Test(fabric, an_address_of_somebody_else_is_left_when_told)
+{
+    open_end(&ends[0]);
+    open_end(&ends[1]);
+    open_end(&ends[2]);
+    int peer = fabric_know_list(&ends[0], &ends[2], &ends[1]);
+    send_one(&ends[0], peer, 1, 0);
+    expect_one(&ends[2], 1, 0);
+    fabric_peer_turn(ends[0].fabric, peer);
+    send_one(&ends[0], peer, 1, 1);
+    expect_one(&ends[1], 1, 1);
+    fabric_peer_turn(ends[0].fabric, peer);
+    send_one(&ends[0], peer, 1, 2);
+    expect_one(&ends[2], 1, 2);
+    fabric_peer_turn(ends[0].fabric, 99);
+}
+
+/* Without an address, where there is a network: sockets of IPv6 that serve IPv4, too. */
+Test(fabric, addresses_of_all_networks_are_one_list)
+{
+    setting = "tcp";
+    open_end(&ends[0]);
+    open_end(&ends[1]);
+    cr_assert_eq(ends[0].address_size % sizeof(struct address), 0);
+    for (size_t at = 0; at < ends[1].address_size; at += sizeof(struct address)) {
+        struct address own[ADDRESSES_MAX];
+        int peer = fabric_peer_add(ends[0].fabric, ends[1].address + at, sizeof *own);
+        cr_assert_geq(peer, 0);
+        send_one(&ends[0], peer, 1, (uint32_t)at);
+        expect_one(&ends[1], 1, (uint32_t)at);
+    }
+}
+
+/* Its socket reaches IPv4 alone. */
+Test(fabric, what_cannot_be_reached_of_a_list_is_left_out)
+{
+    struct address list[2];
+    open_end(&ends[0]);
+    open_end(&ends[1]);
+    memset(&list[0], 0xfd, sizeof list[0]);
+    memcpy(&list[1], ends[1].address, sizeof list[1]);
+    cr_assert_eq(fabric_peer_add(ends[0].fabric, (const uint8_t *)list, sizeof list[0]), -EINVAL);
+    int peer = fabric_peer_add(ends[0].fabric, (const uint8_t *)list, sizeof list);
+    cr_assert_geq(peer, 0);
+    send_one(&ends[0], peer, 1, 0);
+    expect_one(&ends[1], 1, 0);
+}
+
 Test(fabric, what_is_no_address)
 {
     uint8_t bytes[FABRIC_ADDRESS_MAX] = {0};
@@ -258,6 +334,8 @@ Test(fabric, what_is_no_address)
     cr_assert_eq(fabric_address(ends[0].fabric, bytes, &small), -ENOBUFS);
     for (size_t size = 0; size <= sizeof bytes; size++)
         cr_assert_eq(fabric_peer_add(ends[0].fabric, bytes, size), -EINVAL);
+    static const uint8_t many[(ADDRESSES_MAX + 1) * sizeof(struct address)];
+    cr_assert_eq(fabric_peer_add(ends[0].fabric, many, sizeof many), -EINVAL);
     cr_assert_eq(fabric_peer_add(ends[0].fabric, ends[0].address, ends[0].address_size - 1), -EINVAL);
 }
 
@@ -419,11 +497,13 @@ Test(fabric, closing_while_frames_wait)
 /* What a stranger says who found the port. */
 static void fabric_speak(const struct end *to, const uint8_t *bytes, size_t size)
 {
-    struct sockaddr_in address;
+    struct sockaddr_storage socket_address;
+    struct address address;
     cr_assert_eq(to->address_size, sizeof address);
     memcpy(&address, to->address, sizeof address);
+    socklen_t length = address_to_socket(&address, AF_INET, &socket_address);
     int fd = socket(AF_INET, SOCK_STREAM, 0);
-    cr_assert_eq(connect(fd, (struct sockaddr *)&address, sizeof address), 0);
+    cr_assert_eq(connect(fd, (struct sockaddr *)&socket_address, length), 0);
     cr_assert_eq(send(fd, bytes, size, MSG_NOSIGNAL), (ssize_t)size);
     close(fd);
 }

@@ -117,6 +117,38 @@ Test(peers, items_come_once_and_in_order)
     cr_assert_eq(peers_counts(ends[1])->dropped, 0);
 }
 
+/* Each knows the other by an address of a third, which takes the frames and drops them, and by the right one. */
+Test(peers, an_address_that_leads_to_another_daemon_is_left)
+{
+    uint8_t wrong[FABRIC_ADDRESS_MAX], list[2 * FABRIC_ADDRESS_MAX];
+    size_t wrong_size = sizeof wrong;
+    cr_assert_eq(peers_address(ends[2], wrong, &wrong_size), 0);
+    for (int who = 0; who < 2; who++) {
+        size_t size = sizeof list - wrong_size;
+        memcpy(list, wrong, wrong_size);
+        cr_assert_eq(peers_address(ends[who], list + wrong_size, &size), 0);
+        peers_remove(ends[1 - who], selves[who].member);
+        cr_assert_eq(peers_add(ends[1 - who], selves[who].member, selves[who].instance, list, wrong_size + size), 0);
+    }
+    test_peers_put(0, 2, 1);
+    test_peers_put(1, 1, 1);
+    bool has_come[2] = {false};
+    for (uint64_t until = clock_monotonic() + PATIENCE; !(has_come[0] && has_come[1]) && clock_monotonic() < until;) {
+        struct frame_item item;
+        uint16_t member;
+        for (int i = 0; i < ENDS; i++) {
+            bool came = peers_next(ends[i], &member, &item) == 1;
+            cr_assert(!came || i < 2);
+            has_come[i & 1] |= came;
+            peers_flush(ends[i]);
+        }
+        usleep(200);
+    }
+    cr_assert(has_come[0] && has_come[1]);
+    cr_assert_gt(peers_counts(ends[0])->sent_again + peers_counts(ends[1])->sent_again, 0);
+    cr_assert_gt(peers_counts(ends[2])->dropped, 0);
+}
+
 Test(peers, what_is_acknowledged_is_forgotten)
 {
     struct frame_item item;
