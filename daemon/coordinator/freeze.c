@@ -73,7 +73,7 @@ static void freeze_carry_out(struct disk_job *job, const struct shuntd *shuntd)
     struct freeze *freeze = (struct freeze *)job;
     char branch[2 * PATH_MAX];
     int trunk = disk_open_trunk(shuntd, freeze->path, freeze->id);
-    freeze->result = trunk < 0 ? trunk : 0;
+    freeze->result = trunk == -ENOENT || trunk == -ENOTDIR || trunk == -ESTALE ? MESSAGE_NOT_LOADED : trunk < 0 ? trunk : 0;
     for (size_t i = 0; i < shuntd->root.branch_count && freeze->result == 0; i++) {
         snprintf(branch, sizeof branch, "%s/" LAYOUT_BRANCHES "/%s", shuntd->root.path, shuntd->root.branches[i]);
         freeze->result = mirror_remove(branch, freeze->mirror);
@@ -109,7 +109,7 @@ static int freeze_thawed(struct shuntd *shuntd, void *context, const struct coll
         list_append(&dir->coordinator->queued, &freeze.question->link);
         return 0;
     }
-    if (freeze.result == MESSAGE_NOT_EMPTY || freeze.result < 0)
+    if (freeze.result == MESSAGE_NOT_EMPTY || freeze.result == MESSAGE_NOT_LOADED || freeze.result < 0)
         code = coordinator_result(shuntd, freeze.question, freeze.result);
     else if (dir->coordinator->retries_removal ||
              freeze.epoch != shuntd->route.epoch) /* nobody says so any more where all began again */
@@ -119,13 +119,16 @@ static int freeze_thawed(struct shuntd *shuntd, void *context, const struct coll
     return code == 0 ? coordinator_resume(shuntd, freeze.id) : code;
 }
 
-/* The marker stays, and rmdir will say that the directory is not empty, which is true on disk. */
+/* Either it, or one above it, is being renamed, and its new place was not told yet: the client knows it, loads the directory by
+ * it, and asks again. Or the marker stays, and rmdir will say that the directory is not empty, which is true on disk. */
 static int freeze_not_bare(struct shuntd *shuntd, struct home_dir *dir, struct freeze *freeze)
 {
     const struct message thaw = {.type = MESSAGE_THAW, .dir = freeze->id};
-    log_warning("%s: its mirrors cannot be removed: %s", dir->path, strerror(-freeze->result));
-    dir->record.flags |= RECORD_UNLISTED;
-    freeze->result = MESSAGE_NOT_EMPTY;
+    if (freeze->result != MESSAGE_NOT_LOADED) {
+        log_warning("%s: its mirrors cannot be removed: %s", dir->path, strerror(-freeze->result));
+        dir->record.flags |= RECORD_UNLISTED;
+        freeze->result = MESSAGE_NOT_EMPTY;
+    }
     return collective_begin(shuntd, &thaw, NULL, freeze_thawed, freeze);
 }
 
@@ -134,7 +137,7 @@ static int freeze_finish(struct disk_job *job, struct shuntd *shuntd)
     struct freeze *freeze = (struct freeze *)job;
     struct home_dir *dir = home_dir_find(shuntd->home, freeze->id);
     struct message record = {.type = MESSAGE_RECORD, .dir = freeze->id};
-    if (freeze->result != 0 && freeze->result != -ENOENT)
+    if (freeze->result != 0 && freeze->result != -ENOENT) /* the marker may be gone already */
         return freeze_not_bare(shuntd, dir, freeze);
     dir->record.flags &= ~(uint32_t)RECORD_MARKED;
     dir->record.marker = 0;
@@ -143,6 +146,7 @@ static int freeze_finish(struct disk_job *job, struct shuntd *shuntd)
     coordinator_put_record(&record.record.record, dir);
     return collective_begin(shuntd, &record, NULL, freeze_closed, freeze);
 }
+
 static int freeze_frozen(struct shuntd *shuntd, void *context, const struct collective_end *end)
 {
     struct freeze *freeze = context;
