@@ -631,20 +631,3 @@ def test_a_watched_directory_gets_no_marker_that_was_asked_for_before(stage):
     asking.go()
     assert (birth.answer(), watching.answer()) == ("None", "1")
     assert [path.name for path in stage.out.iterdir()] == [stage.path("n").name]
-
-
-@pytest.mark.parametrize("node", NODES)
-@pytest.mark.parametrize("again", [False, True])
-def test_a_directory_below_one_that_is_being_renamed_is_removed(stage, node, again):
-    """Its new place is on disk, and no daemon has heard of it; `again`: at the old one there is another by then."""
-    stage.begin()
-    stage.does("a", "os.makedirs('d/x'), make('d/x/f'), os.unlink('d/x/f')")
-    renamed = stage.meeting()
-    mover = stage.call("a", "os.rename('d', 'e')", renamed.at("rename-done"))
-    renamed.reached()
-    if again:
-        (stage.out / "d" / "x").mkdir(parents=True)
-    assert stage.does(node, "os.rmdir('e/x')") == "None"
-    renamed.go()
-    assert mover.answer() == "None"
-    assert not (stage.out / "e" / "x").exists()

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# SPDX-FileCopyrightText: The shunt authors
+"""A directory is renamed, on disk, and no daemon has heard of it: what they know of the places of all below it is out of date.
+Calls on other nodes reach it by its new name and have the kernel's results."""
+
+import pytest
+from test_interleavings import NODES
+
+# A call, in a directory of its own with a redirected file `f` and a file `t` in the trunk, and its result.
+CALLS = [("os.stat('{}/f').st_size", "4"), ("read('{}/f')", "text"), ("os.unlink('{}/f')", "None"), ("os.unlink('{}/t')", "None"),
+         ("os.stat('{}/t').st_size", "0"), ("make('{}/f')", "EEXIST"), ("make('{}/new')", "None"), ("os.mkdir('{}/new')", "None"),
+         ("os.path.exists('{}/new')", "False"), ("os.unlink('{}/new')", "ENOENT"), ("os.rename('{}/f', '{}/new')", "None"),
+         ("os.rename('{}/f', '{}/t')", "None"), ("os.link('{}/f', '{}/new')", "None"), ("sorted(os.listdir('{}'))", "['f', 't']"),
+         ("os.rmdir('{}')", "ENOTEMPTY"), ("os.chmod('{}/f', 0o600)", "None"), ("os.chmod('{}', 0o700)", "None"),
+         ("os.utime('{}/f', (1, 1))", "None"), ("os.rename('{}', 'e/elsewhere')", "None"),
+         ("(os.unlink('{}/f'), os.unlink('{}/t'), os.rmdir('{}'))[2]", "None"), ("(os.mkdir('{}/d'), make('{}/d/f'))[1]", "None")]
+# Says the result of each of a list of calls.
+EACH = """
+def result(line):
+    try:
+        return str(eval(line))
+    except OSError as error:
+        return errno.errorcode[error.errno]
+"""
+TREE = "sorted((d, sorted(f)) for d, _, f in os.walk('e'))"
+
+
+@pytest.mark.parametrize("node", NODES)
+@pytest.mark.parametrize("again", [False, True])
+def test_calls_below_a_directory_that_is_being_renamed(stage, node, again):
+    """`again`: at the old place there are other directories by then."""
+    stage.begin()
+    numbers = range(len(CALLS))
+    stage.does("a", f"[(os.makedirs(f'd/x{{i}}'), make(f'd/x{{i}}/f', 'text')) for i in {numbers}]")
+    for number in numbers:
+        (stage.out / "d" / f"x{number}" / "t").touch()
+    stage.does("a", f"[os.listdir(f'd/x{{i}}') for i in {numbers}]")
+    renamed = stage.meeting()
+    mover = stage.call("a", "os.rename('d', 'e')", renamed.at("rename-done"))
+    renamed.reached()
+    for number in numbers if again else []:
+        (stage.out / "d" / f"x{number}").mkdir(parents=True)
+    lines = [line.replace("{}", f"e/x{number}") for number, (line, _) in enumerate(CALLS)]
+    results = stage.does(node, f"(exec({EACH!r}, globals()), [result(line) for line in {lines!r}])[1]")
+    assert results == str([result for _, result in CALLS])
+    renamed.go()
+    assert mover.answer() == "None"
+    assert stage.does("a", TREE) == stage.does("b", TREE) == stage.does("c", TREE)
