@@ -175,9 +175,10 @@ def test_a_daemon_of_a_shell_in_a_step(cluster, root, shunt, works):
 def test_a_step_with_daemons_that_is_ended(cluster, root, shunt, works):
     """scancel of the step alone: the daemons end in order, and leave the session."""
     text = cluster.ended(cluster.submit(f"""
-        srun --overlap -n1 {shunt} start --root {root} &
+        srun --overlap -n1 -J daemons {shunt} start --root {root} &
         srun --overlap -n1 {shunt} exec --wait 60 --root {root} -- {works} {root} one || exit 3
-        scancel --signal=INT $SLURM_JOB_ID.0; wait
+        step=$(squeue -s -h -j $SLURM_JOB_ID -o '%i %j' | grep ' daemons$') && scancel --signal=INT ${{step% *}} || exit 4
+        wait
         {shunt} export {root}""", "-N1", "-w", "node1"))
     assert made(root) == {("one", "node1"): 20} and "taken over" not in text, text
 
