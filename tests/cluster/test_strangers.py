@@ -62,7 +62,7 @@ def address_of(session, node):
 
 def port_of(session, node):
     """Where its daemon listens."""
-    return struct.unpack_from("!H", address_of(session, node), 2)[0]
+    return struct.unpack_from("!H", address_of(session, node), 16)[0]
 
 
 def call(session, node, stream):
