@@ -219,17 +219,28 @@ static void dir_times_have_flushed(struct shuntd *shuntd, struct dir_times_job *
     dir_times_flush_next(shuntd);
 }
 
-/* One that could not be written is not tried again, and is still shown to this session's processes. */
+/* Not tried again, and still shown to this session's processes; but where the directory, or one above it, has been renamed and
+ * its place was not told yet, it is tried there. */
+static void dir_times_not_written(struct home_dir *dir, const struct dir_times_job *job)
+{
+    if (disk_is_elsewhere(job->result)) {
+        if (strcmp(dir->path, job->path) == 0)
+            home_dir_misplaced(dir);
+        return;
+    }
+    log_warning("%s: its times cannot be written: %s", dir->path, strerror(-job->result));
+    if (dir->times.changed == job->times.changed)
+        list_remove(&dir->unwritten);
+}
+
 static int dir_times_finish(struct disk_job *base, struct shuntd *shuntd)
 {
     struct dir_times_job *job = (struct dir_times_job *)base;
     struct home_dir *dir = home_dir_find(shuntd->home, job->id);
     int code = 0;
-    if (job->result != 0)
-        log_warning("%s: its times cannot be written: %s", dir->path, strerror(-job->result));
-    if (job->result != 0 && dir->times.changed == job->times.changed)
-        list_remove(&dir->unwritten);
-    if (job->result == 0) {
+    if (job->result != 0) {
+        dir_times_not_written(dir, job);
+    } else {
         code = home_dir_merge_times(shuntd->home, dir, &job->times, 0);
         home_dir_announce(shuntd->home, dir);
     }

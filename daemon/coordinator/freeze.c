@@ -73,7 +73,7 @@ static void freeze_carry_out(struct disk_job *job, const struct shuntd *shuntd)
     struct freeze *freeze = (struct freeze *)job;
     char branch[2 * PATH_MAX];
     int trunk = disk_open_trunk(shuntd, freeze->path, freeze->id);
-    freeze->result = trunk == -ENOENT || trunk == -ENOTDIR || trunk == -ESTALE ? MESSAGE_NOT_LOADED : trunk < 0 ? trunk : 0;
+    freeze->result = disk_is_elsewhere(trunk) ? MESSAGE_NOT_LOADED : trunk < 0 ? trunk : 0;
     for (size_t i = 0; i < shuntd->root.branch_count && freeze->result == 0; i++) {
         snprintf(branch, sizeof branch, "%s/" LAYOUT_BRANCHES "/%s", shuntd->root.path, shuntd->root.branches[i]);
         freeze->result = mirror_remove(branch, freeze->mirror);

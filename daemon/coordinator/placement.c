@@ -154,7 +154,7 @@ int placement_part_record(struct shuntd *shuntd, struct collective *collective, 
     if (dir == NULL)
         return 0;
     message_copy_path(path, &message->record.path);
-    if (path[0] != '\0' && home_dir_set_path(dir, path) != 0)
+    if (path[0] != '\0' && home_dir_set_path(shuntd->home, dir, path) != 0)
         return -ENOMEM;
     if (!message->record.record.marked)
         home_leaves_forget(&dir->leaves);
@@ -205,7 +205,7 @@ static int placement_not_made(struct shuntd *shuntd, struct home_dir *dir, int r
         return placement_pin(shuntd, dir, (enum record_why)result);
     }
     log_warning("%s: no leaf can be made: %s", dir->path, strerror(-result));
-    if (result == -ESTALE || result == -ENOENT) /* a native rename moved it: a waiting client is to tell its new place */
+    if (result == -ESTALE || result == -ENOENT) /* a rename moved it: a waiting client is to tell its new place */
         return reply_forget_dir(shuntd, dir);
     return home_pin_to_trunk(&dir->blocked);
 }

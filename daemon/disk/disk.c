@@ -129,6 +129,11 @@ bool disk_is_busy(struct disk *disk)
     return busy;
 }
 
+bool disk_is_elsewhere(int code)
+{
+    return code == -ENOENT || code == -ENOTDIR || code == -ESTALE;
+}
+
 int disk_open_trunk(const struct shuntd *shuntd, const char *path, struct dirid id)
 {
     char full[2 * PATH_MAX];

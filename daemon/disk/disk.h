@@ -36,3 +36,6 @@ bool disk_is_busy(struct disk *);
 /* Opens a directory of the trunk by its place and makes sure that it is the one that is meant: a descriptor
  * opened with O_PATH, -ESTALE if another directory is there, or another -errno. */
 int disk_open_trunk(const struct shuntd *, const char *path, struct dirid id);
+/* Does that answer say that the directory is not there? It, or one above it, may have been renamed without this daemon
+ * having heard of it yet. */
+bool disk_is_elsewhere(int code);

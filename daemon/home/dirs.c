@@ -83,7 +83,7 @@ struct home_dir *home_dir_add(struct home *home, struct dirid id, const char *pa
 {
     struct home_dir *dir = home_dir_find(home, id);
     if (dir != NULL)
-        return home_dir_set_path(dir, path) == 0 ? dir : NULL;
+        return home_dir_set_path(home, dir, path) == 0 ? dir : NULL;
     dir = calloc(1, sizeof *dir);
     if (dir == NULL)
         return NULL;
@@ -97,7 +97,7 @@ struct home_dir *home_dir_add(struct home *home, struct dirid id, const char *pa
     list_init(&dir->use.clock);
     list_init(&dir->spilled);
     dir->nodes = 1;
-    if (home_dir_set_path(dir, path) != 0) {
+    if (home_dir_set_path(home, dir, path) != 0) {
         free(dir);
         return NULL;
     }
@@ -231,7 +231,7 @@ struct home_coordinator *home_coordinator(struct home_dir *dir)
     return dir->coordinator;
 }
 
-int home_dir_set_path(struct home_dir *dir, const char *path)
+int home_dir_set_path(struct home *home, struct home_dir *dir, const char *path)
 {
     if (dir->path != NULL && strcmp(dir->path, path) == 0)
         return 0;
@@ -242,10 +242,12 @@ int home_dir_set_path(struct home_dir *dir, const char *path)
     memcpy(copy, path, size);
     free(dir->path);
     dir->path = copy;
+    home_dir_found(home, dir);
     return 0;
 }
 
 struct move {
+    struct home *home;
     const char *from, *to;
 };
 
@@ -259,12 +261,12 @@ static void dirs_move_one(struct home_dir *dir, void *context)
     if (strncmp(dir->path, move->from, length) != 0 || (dir->path[length] != '/' && dir->path[length] != '\0'))
         return;
     if (snprintf(path, sizeof path, "%s%s", move->to, dir->path + length) < (int)sizeof path)
-        home_dir_set_path(dir, path);
+        home_dir_set_path(move->home, dir, path);
 }
 
 void home_dirs_moved(struct home *home, const char *from, const char *to)
 {
-    struct move move = {from, to};
+    struct move move = {home, from, to};
     home_dirs_each(home, dirs_move_one, &move);
 }
 

@@ -116,6 +116,7 @@ struct home_dir {
     uint64_t changed_at;        /* monotonic, of the last change here; HOME_TIMES_PATIENCE later, of one elsewhere */
     struct link unwritten;      /* on home's list while this node has changed it, and the trunk does not show it */
     bool writing;               /* it is being shown to the trunk */
+    bool misplaced;             /* that failed: it was not where it was thought to be. Tried again when another place is told */
     struct link unannounced;    /* on home's list while other daemons are to hear of a change */
     uint64_t unannounced_since; /* monotonic */
     uint64_t announced;         /* the change that they have heard of */
@@ -374,7 +375,7 @@ void home_collectives_ready(struct home *, struct link *collectives);
 void home_dir_release(struct home *, struct home_dir *);
 /* The directory whose mirrors have that name, or NULL. Looks at all: rarely asked. */
 struct home_dir *home_dir_of_mirror(struct home *, const char *mirror, size_t length);
-int home_dir_set_path(struct home_dir *, const char *path);
+int home_dir_set_path(struct home *, struct home_dir *, const char *path);
 /* A directory was renamed: those beneath it have new places. */
 void home_dirs_moved(struct home *, const char *from, const char *to);
 /* Do this node's processes know it? */
@@ -400,6 +401,9 @@ int home_dir_merge_times(struct home *, struct home_dir *, const struct home_tim
 int home_dir_publish_times(struct home *, struct home_dir *);
 /* Other daemons are to hear of them. */
 void home_dir_announce(struct home *, struct home_dir *);
+/* They could not be written, since it is not where it was thought to be; and now another place is told. */
+void home_dir_misplaced(struct home_dir *);
+void home_dir_found(struct home *, struct home_dir *);
 /* It was removed. */
 void home_dir_forget_times(struct home_dir *);
 /* The end of home_dir.writing; as home_dir_wake. */

@@ -4,6 +4,7 @@
 /* The times of directories that have names in mirrors. */
 
 #include "base/clock.h"
+#include "base/hook.h"
 #include "home/home.h"
 #include "index/index.h"
 #include "home/state.h"
@@ -110,6 +111,7 @@ int home_dir_merge_times(struct home *home, struct home_dir *dir, const struct h
 void home_dir_forget_times(struct home_dir *dir)
 {
     dir->times = (struct home_times){.round = 0};
+    dir->misplaced = false;
     list_remove(&dir->unwritten);
     list_remove(&dir->unannounced);
 }
@@ -119,6 +121,20 @@ int home_dir_times_written(struct home *home, struct home_dir *dir)
     dir->writing = false;
     list_move(&home->ready_collectives, &dir->blocked_collectives);
     return home_names_wake(home, dir);
+}
+
+void home_dir_misplaced(struct home_dir *dir)
+{
+    HOOK("times-misplaced");
+    dir->misplaced = true;
+    list_remove(&dir->unwritten);
+}
+
+void home_dir_found(struct home *home, struct home_dir *dir)
+{
+    if (dir->misplaced && !BROKEN("times-dropped"))
+        times_wait_to_be_written(home, dir);
+    dir->misplaced = false;
 }
 
 /* The list is in the order of the last change whose time differed; the first is the longest quiet but for

@@ -3,8 +3,9 @@
 """A directory is renamed, on disk, and no daemon has heard of it: what they know of the places of all below it is out of date.
 Calls on other nodes reach it by its new name and have the kernel's results."""
 
+import conftest
 import pytest
-from test_interleavings import NODES
+from test_interleavings import NODES, expect, guarded
 
 # A call, in a directory of its own with a redirected file `f` and a file `t` in the trunk, and its result.
 CALLS = [("os.stat('{}/f').st_size", "4"), ("read('{}/f')", "text"), ("os.unlink('{}/f')", "None"), ("os.unlink('{}/t')", "None"),
@@ -46,3 +47,25 @@ def test_calls_below_a_directory_that_is_being_renamed(stage, node, again):
     renamed.go()
     assert mover.answer() == "None"
     assert stage.does("a", TREE) == stage.does("b", TREE) == stage.does("c", TREE)
+
+
+@guarded("times-dropped")
+def test_the_times_of_one_below_are_written_where_it_is_by_then(stage, guard):
+    """Its daemon has looked for it at its old place when they were due."""
+    misplaced, changed = stage.meeting(), stage.area / "changed"
+    stage.begin(guard, hooks=[misplaced.seen_at("times-misplaced")])
+    stage.does("a", "os.makedirs('d/x')")
+    line = "os.open('f', os.O_CREAT | os.O_WRONLY, dir_fd=fd)"
+    maker = stage.call("c", f"(fd := os.open('d/x', os.O_RDONLY), make('d/x/first'), until('{changed}'), {line})[2]")
+    conftest.wait_until(lambda: (stage.area / "changed.asked").exists(), "the directory to be in use")
+    renamed = stage.meeting()
+    mover = stage.call("a", "os.rename('d', 'e')", renamed.at("rename-done"))
+    renamed.reached()
+    before = (stage.out / "e" / "x").stat().st_mtime_ns
+    changed.touch()
+    assert maker.answer() == "None"
+    misplaced.reached()
+    renamed.go()
+    assert mover.answer() == "None"
+    stage.session.stop(*NODES)
+    expect(guard, (stage.out / "e" / "x").stat().st_mtime_ns > before)

@@ -344,7 +344,7 @@ Test(serve, a_directory_too_deep_to_be_served)
     size_t length = PATH_MAX - 1 - NAME_MAX - 1 - strlen("/fits") - strlen(shuntd.root.path) - strlen("/");
     memset(deep, 'd', length);
     deep[length] = '\0';
-    cr_assert_eq(home_dir_set_path(out, deep), 0);
+    cr_assert_eq(home_dir_set_path(shuntd.home, out, deep), 0);
     for (uint64_t i = 0; i < 2; i++) {
         cr_assert_eq(result(ME, reserve("out", names[i], DT_DIR)), 0);
         struct message message = with_entry(named(MESSAGE_COMMIT, "out", names[i]), DT_DIR, 70 + i);
