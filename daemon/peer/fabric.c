@@ -52,6 +52,7 @@ struct peer {
     enum peer_state state;
     fi_addr_t addresses[ADDRESSES_MAX]; /* in the order in which they are tried */
     unsigned address_count, at;         /* how many, and which is in use */
+    bool keeps;                         /* the one in use is right */
     struct link queue;                  /* frames that libfabric has not taken yet */
     unsigned flying;                    /* frames that it has taken and did not finish */
     unsigned frames;                    /* all these */
@@ -139,7 +140,7 @@ static void fabric_connect_later(struct fabric *fabric, struct peer *peer, uint6
         peer->turn = now + TURN_AFTER;
     } else if (now >= peer->give_up) {
         fabric_drop_queue(fabric, peer);
-    } else if (now >= peer->turn && peer->address_count > 1) {
+    } else if (now >= peer->turn && peer->address_count > 1 && !peer->keeps) {
         fabric_turn(peer);
         peer->pause = PAUSE_FIRST;
         peer->turn = now + TURN_AFTER;
@@ -555,8 +556,19 @@ void fabric_peer_turn(struct fabric *fabric, int number)
 {
     pthread_mutex_lock(&fabric->lock);
     struct peer *peer = fabric_find_peer(fabric, number);
-    if (peer != NULL)
+    if (peer != NULL) {
+        peer->keeps = false;
         fabric_turn(peer);
+    }
+    pthread_mutex_unlock(&fabric->lock);
+}
+
+void fabric_peer_keep(struct fabric *fabric, int number)
+{
+    pthread_mutex_lock(&fabric->lock);
+    struct peer *peer = fabric_find_peer(fabric, number);
+    if (peer != NULL)
+        peer->keeps = true;
     pthread_mutex_unlock(&fabric->lock);
 }
 

@@ -61,9 +61,10 @@ int fabric_address(struct fabric *, uint8_t *bytes, size_t *size);
  * sent, nobody need be there. -EINVAL: no address of this provider's, or none of a family that ours reaches; -ENOSPC:
  * FABRIC_PEERS_MAX of them; or another -errno. A peer need not be known for us to receive from it. */
 int fabric_peer_add(struct fabric *, const uint8_t *bytes, size_t size);
-/* Nothing was ever heard from it: what is sent from now on goes to the next of its addresses. The fabric itself turns to the
- * next one where no connection is made; this is for a connection that leads to somebody else. */
+/* The fabric turns to the next of its addresses where no connection is made, unless it was told to keep the one in use; and
+ * when it is told to turn, for a connection that leads to somebody else or that nothing comes back from. */
 void fabric_peer_turn(struct fabric *, int peer);
+void fabric_peer_keep(struct fabric *, int peer);
 /* Forgets a peer, and drops what waits for it (counted as failed). What the kernel has is out of reach, and
  * with `tcp` a connection outlives this: a peer whose address is added again has it back. 0; -ENOENT: there
  * is none of that number. */

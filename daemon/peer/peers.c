@@ -17,6 +17,7 @@
     4 /* frames on their way to one member: what is put meanwhile goes together when one is acknowledged, which so many        \
        * are at once, without waiting for company */
 #define AGAIN_AFTER (2 * CLOCK_SECOND) /* what was not acknowledged is sent again */
+#define TURN_AFTER (10 * CLOCK_SECOND) /* ... and to another of its addresses, when it was not for so long */
 #define ACKNOWLEDGE_AFTER (CLOCK_SECOND / 2)
 #define LATE_AFTER (CLOCK_SECOND / 2) /* what nobody waits for goes out */
 #define CONGESTED 64                  /* frames on their way to one member */
@@ -42,6 +43,7 @@ struct peer {
     uint64_t told;        /* what it was told of that */
     uint64_t waits_since; /* since when it waits to be told, 0: it does not */
     uint64_t heard;       /* when it acknowledged something last, 0: never */
+    bool keeps;           /* its address: something sent there was acknowledged, or sent to another shortly before */
     bool is_to_hear;      /* that the epoch is another */
     struct link outgoing; /* not acknowledged, the oldest first */
     unsigned outgoing_count;
@@ -349,14 +351,16 @@ static int peers_send_frame(struct peers *peers, struct peer *peer, uint64_t seq
 static void peers_recall_if_lost(struct peers *peers, struct peer *peer, uint64_t now)
 {
     const struct link *first = peer->outgoing.next;
-    uint64_t sent = first != &peer->outgoing ? LINK_OF(first, struct outgoing, link)->sent : 0;
-    if (sent == 0 || now - sent < AGAIN_AFTER)
+    const struct outgoing *oldest = first != &peer->outgoing ? LINK_OF(first, struct outgoing, link) : NULL;
+    if (oldest == NULL || oldest->sent == 0 || now - oldest->sent < AGAIN_AFTER)
         return;
     peers->counts.sent_again += peers_recall(peer);
     peers->doubtful = true;
     /* By lot: both sides may turn, and in step they might never both have the right address at once. */
-    if (peer->heard == 0 && randombytes_uniform(2) == 0)
+    if ((peer->heard == 0 || now - oldest->since > TURN_AFTER) && randombytes_uniform(2) == 0) {
         fabric_peer_turn(peers->fabric, peer->handle);
+        peer->keeps = false;
+    }
 }
 
 /* What the fabric does not take now goes out with a later flush. */
@@ -429,7 +433,7 @@ bool peers_wait(const struct peers *peers)
 
 /* Frames coming in. */
 
-static void peers_take_acknowledgement(struct peer *peer, uint64_t received)
+static void peers_take_acknowledgement(struct peers *peers, struct peer *peer, uint64_t received)
 {
     unsigned before = peer->outgoing_count;
     while (peer->outgoing_count > 0) {
@@ -438,8 +442,12 @@ static void peers_take_acknowledgement(struct peer *peer, uint64_t received)
             break;
         peers_forget_outgoing(peer, oldest);
     }
-    if (peer->outgoing_count < before)
-        peer->heard = clock_monotonic();
+    if (peer->outgoing_count == before)
+        return;
+    if (!peer->keeps)
+        fabric_peer_keep(peers->fabric, peer->handle);
+    peer->keeps = true;
+    peer->heard = clock_monotonic();
 }
 
 static void peers_drop(struct peers *peers)
@@ -456,7 +464,7 @@ static bool peers_is_next(struct peers *peers, struct peer *peer)
     const struct frame *frame = &peers->frame;
     if (frame->sender_instance != peer->instance)
         return false;
-    peers_take_acknowledgement(peer, frame->received);
+    peers_take_acknowledgement(peers, peer, frame->received);
     if (frame->sequence == 0)
         return true;
     if (peer->waits_since == 0)

@@ -292,7 +292,25 @@ Test(fabric, an_address_of_somebody_else_is_left_when_told)
     fabric_peer_turn(ends[0].fabric, peer);
     send_one(&ends[0], peer, 1, 2);
     expect_one(&ends[2], 1, 2);
+    fabric_peer_keep(ends[0].fabric, peer);
+    fabric_peer_turn(ends[0].fabric, peer);
+    send_one(&ends[0], peer, 1, 3);
+    expect_one(&ends[1], 1, 3);
     fabric_peer_turn(ends[0].fabric, 99);
+    fabric_peer_keep(ends[0].fabric, 99);
+}
+
+Test(fabric, an_address_that_is_kept_is_waited_for)
+{
+    struct end gone;
+    open_end(&ends[0]);
+    open_end(&ends[1]);
+    open_end(&gone);
+    close_end(&gone);
+    int peer = fabric_know_list(&ends[0], &gone, &ends[1]);
+    fabric_peer_keep(ends[0].fabric, peer);
+    send_one(&ends[0], peer, 1, 0);
+    cr_assert_eq(when_ended(&ends[0], 1).failed, 1);
 }
 
 /* Without an address, where there is a network: sockets of IPv6 that serve IPv4, too. */
