@@ -194,7 +194,7 @@ static int migration_take_record(struct shuntd *shuntd, const struct message *pa
     char path[PATH_MAX];
     message_copy_path(path, &part->record.path);
     struct home_dir *dir = home_dir_add(shuntd->home, part->dir, path);
-    if (dir == NULL || home_dir_set_path(shuntd->home, dir, path) != 0)
+    if (dir == NULL)
         return -ENOMEM;
     coordinator_adopt_record(dir, &part->record.record);
     return home_dir_store(shuntd->home, dir);

@@ -16,8 +16,8 @@
 #define WINDOW                                                                                                                 \
     4 /* frames on their way to one member: what is put meanwhile goes together when one is acknowledged, which so many        \
        * are at once, without waiting for company */
-#define AGAIN_AFTER (2 * CLOCK_SECOND) /* what was not acknowledged is sent again */
-#define TURN_AFTER (10 * CLOCK_SECOND) /* ... and to another of its addresses, when it was not for so long */
+#define AGAIN_AFTER (2 * CLOCK_SECOND)      /* what was not acknowledged is sent again */
+#define ELSEWHERE_AFTER (10 * CLOCK_SECOND) /* ... and to another of the member's addresses, when it was not for so long */
 #define ACKNOWLEDGE_AFTER (CLOCK_SECOND / 2)
 #define LATE_AFTER (CLOCK_SECOND / 2) /* what nobody waits for goes out */
 #define CONGESTED 64                  /* frames on their way to one member */
@@ -43,7 +43,7 @@ struct peer {
     uint64_t told;        /* what it was told of that */
     uint64_t waits_since; /* since when it waits to be told, 0: it does not */
     uint64_t heard;       /* when it acknowledged something last, 0: never */
-    bool keeps;           /* its address: something sent there was acknowledged, or sent to another shortly before */
+    bool keeps;           /* the fabric was told that its address is right */
     bool is_to_hear;      /* that the epoch is another */
     struct link outgoing; /* not acknowledged, the oldest first */
     unsigned outgoing_count;
@@ -357,7 +357,7 @@ static void peers_recall_if_lost(struct peers *peers, struct peer *peer, uint64_
     peers->counts.sent_again += peers_recall(peer);
     peers->doubtful = true;
     /* By lot: both sides may turn, and in step they might never both have the right address at once. */
-    if ((peer->heard == 0 || now - oldest->since > TURN_AFTER) && randombytes_uniform(2) == 0) {
+    if ((peer->heard == 0 || now - oldest->since > ELSEWHERE_AFTER) && randombytes_uniform(2) == 0) {
         fabric_peer_turn(peers->fabric, peer->handle);
         peer->keeps = false;
     }

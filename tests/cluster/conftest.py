@@ -115,11 +115,12 @@ class Session:
     def names(self, node, directory="."):
         return self.sh(node, f"ls -A {directory}").split()
 
-    def trunk_has_its_times(self):
-        """Gives a condition: a daemon has given the trunk directory `out` the time of the last change in its leaves, which it does
+    def trunk_has_its_times(self, directory="out"):
+        """Gives a condition: a daemon has given the trunk directory the time of the last change in its leaves, which it does
         once those are quiet. It does not where both were changed in one tick of the clock."""
-        changed = max(leaf.stat().st_mtime_ns for leaf in self.root.glob(".shunt/b/*/out-*/*"))
-        return lambda: (self.root / "out").stat().st_ctime_ns > changed
+        trunk = self.root / directory
+        changed = max(leaf.stat().st_mtime_ns for leaf in self.root.glob(f".shunt/b/*/{trunk.name}-*/*"))
+        return lambda: trunk.stat().st_ctime_ns > changed
 
     def branch_of(self, file):
         """The node in whose branch a file is; None: in the trunk."""
@@ -142,7 +143,7 @@ def net(request):
     one; a test that is about something else says which one it wants."""
     if request.param != "host" and network.what_is_missing():
         pytest.skip(network.what_is_missing())
-    net = network.NETWORKS[request.param]()
+    net = {**network.NETWORKS, **network.SEVERAL_NETWORKS}[request.param]()
     yield net
     net.end()
 

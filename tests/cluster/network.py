@@ -154,12 +154,12 @@ class SeveralNetworks(Network):
 
     `wire`: "same" subnet for all nodes; "routed": each in one of its own; "ipv6": no IPv4 but on the other interfaces."""
 
-    def __init__(self, wire="same"):
+    def __init__(self, wire):
         super().__init__()
         self.of_wire = wire
 
     def add_interface(self, node):
-        number = len(self.numbers)
+        number = self.numbers[node]
         ip("-n", self.namespace(node), "-batch", "-",
            lines=["link set lo up", "link add docker0 type bridge", "address add 172.17.0.1/16 dev docker0",
                   "link add admin0 type bridge", f"address add 10.99.{number}.5/24 dev admin0",
@@ -254,3 +254,6 @@ class FailingNetwork(Network):
 
 
 NETWORKS = {"host": OneHost, "network": Network, "slow": lambda: Network(is_slow=True)}
+# These a test asks for by name.
+SEVERAL_NETWORKS = {"same": lambda: SeveralNetworks("same"), "routed": lambda: SeveralNetworks("routed"),
+                    "ipv6": lambda: SeveralNetworks("ipv6")}

@@ -6,15 +6,7 @@ import network
 import pytest
 
 
-@pytest.fixture(params=["same", "routed", "ipv6"])
-def net(request):
-    if network.what_is_missing():
-        pytest.skip(network.what_is_missing())
-    net = network.SeveralNetworks(request.param)
-    yield net
-    net.end()
-
-
+@pytest.mark.parametrize("net", network.SEVERAL_NETWORKS, indirect=True)
 def test_nodes_find_the_network_that_they_share(session):
     session.start("a", "b", "c")
     session.sh("a", "mkdir out; echo a > out/of-a")

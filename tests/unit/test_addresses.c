@@ -65,19 +65,16 @@ Test(addresses, this_hosts_are_found_and_the_loopback_is_last)
 
 static void assert_published(const char *bound, const char *expected)
 {
-    const struct own_address own[] = {own_named("10.77.0.2", 96 + 20), own_named("fd00:5::2", 61), own_named("127.0.0.1", 104)};
-    struct own_address ranked[3];
+    struct own_address own[] = {own_named("10.77.0.2", 96 + 20), own_named("fd00:5::2", 61), own_named("127.0.0.1", 104)};
     struct address all[ADDRESSES_MAX];
     struct sockaddr_storage socket;
     char text[ADDRESSES_TEXT_MAX];
     const struct address at = address_named(bound);
-    for (unsigned i = 0; i < 3; i++) {
-        ranked[i] = own[i];
-        ranked[i].rank = 2 - i;
-    }
+    for (unsigned i = 0; i < 3; i++)
+        own[i].rank = 2 - i;
     if (address_to_socket(&at, AF_INET, &socket) == 0)
         address_to_socket(&at, AF_INET6, &socket);
-    size_t count = addresses_to_publish(all, (struct sockaddr *)&socket, ranked, 3);
+    size_t count = addresses_to_publish(all, (struct sockaddr *)&socket, own, 3);
     addresses_text((const uint8_t *)all, count * sizeof *all, text);
     cr_assert_str_eq(text, expected);
     for (size_t i = 0; i < count; i++)

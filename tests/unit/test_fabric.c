@@ -251,6 +251,15 @@ Test(fabric, what_cannot_be_sent)
     cr_assert_eq(fabric_peer_remove(ends[0].fabric, 0), -ENOENT);
 }
 
+/* Its address is one where nobody is. */
+static struct end fabric_open_and_close(void)
+{
+    struct end gone;
+    open_end(&gone);
+    close_end(&gone);
+    return gone;
+}
+
 /* Knows a peer by two addresses, in this order. */
 static int fabric_know_list(struct end *end, const struct end *first, const struct end *second)
 {
@@ -262,14 +271,18 @@ static int fabric_know_list(struct end *end, const struct end *first, const stru
     return peer;
 }
 
-Test(fabric, an_address_where_nobody_is_leads_to_the_next)
+/* The first end knows the second by an address where nobody is, and then by its own. */
+static int fabric_know_after_nobody(void)
 {
-    struct end gone;
     open_end(&ends[0]);
     open_end(&ends[1]);
-    open_end(&gone);
-    close_end(&gone);
-    int peer = fabric_know_list(&ends[0], &gone, &ends[1]);
+    const struct end gone = fabric_open_and_close();
+    return fabric_know_list(&ends[0], &gone, &ends[1]);
+}
+
+Test(fabric, an_address_where_nobody_is_leads_to_the_next)
+{
+    int peer = fabric_know_after_nobody();
     send_one(&ends[0], peer, 1, 0);
     expect_one(&ends[1], 1, 0);
     send_one(&ends[0], peer, 1, 1);
@@ -302,12 +315,7 @@ Test(fabric, an_address_of_somebody_else_is_left_when_told)
 
 Test(fabric, an_address_that_is_kept_is_waited_for)
 {
-    struct end gone;
-    open_end(&ends[0]);
-    open_end(&ends[1]);
-    open_end(&gone);
-    close_end(&gone);
-    int peer = fabric_know_list(&ends[0], &gone, &ends[1]);
+    int peer = fabric_know_after_nobody();
     fabric_peer_keep(ends[0].fabric, peer);
     send_one(&ends[0], peer, 1, 0);
     cr_assert_eq(when_ended(&ends[0], 1).failed, 1);
@@ -379,12 +387,9 @@ Test(fabric, settings)
     }
 }
 
-/* An address where nobody is: that of an end that was closed. */
 static int know_nobody(struct end *end)
 {
-    struct end gone;
-    open_end(&gone);
-    close_end(&gone);
+    const struct end gone = fabric_open_and_close();
     return fabric_know(end, &gone);
 }
 
