@@ -113,10 +113,12 @@ def watch():
     sys.path.remove("")  # or the import would list this directory
     from ctypes import CDLL
     return CDLL(None).inotify_add_watch(CDLL(None).inotify_init(), b".", 0x100)
-try:
-    print(eval(sys.argv[1]))
-except OSError as error:
-    print(errno.errorcode[error.errno])
+def result(line):
+    try:
+        return str(eval(line, globals()))
+    except OSError as error:
+        return errno.errorcode[error.errno]
+print(result(sys.argv[1]))
 """
 
     def __init__(self, stage, node, line, **settings):

@@ -571,10 +571,10 @@ def test_names_that_find_another_home_are_listed(stage, guard):
     """The others were asked for theirs when this node still had them; its index is read when it has them no more."""
     stage.begin(guard)
     names = sorted(f"f{number}" for number in range(60))
-    stage.does("a", f"make({names[0]!r}), __import__('time').sleep(0.05), [make(name) for name in {names[1:]}]")
+    stage.does("a", f"make({names[0]!r}), time.sleep(0.05), [make(name) for name in {names[1:]}]")
     conftest.wait_until(stage.session.trunk_has_its_times(), "the trunk to be given its times")
     for _ in range(3):  # until those are proven, what is in it is compared by a listing more
-        stage.does("a", "os.listdir(), __import__('time').sleep(0.1)")
+        stage.does("a", "os.listdir(), time.sleep(0.1)")
     asked = stage.meeting()
     lister = stage.call("a", "sorted(os.listdir())", asked.at("list-asked"))
     asked.reached()

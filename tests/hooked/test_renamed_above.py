@@ -15,14 +15,6 @@ CALLS = [("os.stat('{}/f').st_size", "4"), ("read('{}/f')", "text"), ("os.unlink
          ("os.rmdir('{}')", "ENOTEMPTY"), ("os.chmod('{}/f', 0o600)", "None"), ("os.chmod('{}', 0o700)", "None"),
          ("os.utime('{}/f', (1, 1))", "None"), ("os.rename('{}', 'e/elsewhere')", "None"),
          ("(os.unlink('{}/f'), os.unlink('{}/t'), os.rmdir('{}'))[2]", "None"), ("(os.mkdir('{}/d'), make('{}/d/f'))[1]", "None")]
-# Says the result of each of a list of calls.
-EACH = """
-def result(line):
-    try:
-        return str(eval(line))
-    except OSError as error:
-        return errno.errorcode[error.errno]
-"""
 TREE = "sorted((d, sorted(f)) for d, _, f in os.walk('e'))"
 
 
@@ -42,7 +34,7 @@ def test_calls_below_a_directory_that_is_being_renamed(stage, node, again):
     for number in numbers if again else []:
         (stage.out / "d" / f"x{number}").mkdir(parents=True)
     lines = [line.replace("{}", f"e/x{number}") for number, (line, _) in enumerate(CALLS)]
-    results = stage.does(node, f"(exec({EACH!r}, globals()), [result(line) for line in {lines!r}])[1]")
+    results = stage.does(node, f"[result(line) for line in {lines!r}]")
     assert results == str([result for _, result in CALLS])
     renamed.go()
     assert mover.answer() == "None"
@@ -55,9 +47,11 @@ def test_the_times_of_one_below_are_written_where_it_is_by_then(stage, guard):
     misplaced, changed = stage.meeting(), stage.area / "changed"
     stage.begin(guard, hooks=[misplaced.seen_at("times-misplaced")])
     stage.does("a", "os.makedirs('d/x')")
-    line = "os.open('f', os.O_CREAT | os.O_WRONLY, dir_fd=fd)"
-    maker = stage.call("c", f"(fd := os.open('d/x', os.O_RDONLY), make('d/x/first'), until('{changed}'), {line})[2]")
+    first = "make('d/x/first'), time.sleep(0.05), make('d/x/second')"  # not in the tick in which its marker was made
+    last = "os.open('f', os.O_CREAT | os.O_WRONLY, dir_fd=fd)"
+    maker = stage.call("c", f"(fd := os.open('d/x', os.O_RDONLY), {first}, until('{changed}'), {last})[4]")
     conftest.wait_until(lambda: (stage.area / "changed.asked").exists(), "the directory to be in use")
+    conftest.wait_until(stage.session.trunk_has_its_times("out/d/x"), "the trunk to be given its times")
     renamed = stage.meeting()
     mover = stage.call("a", "os.rename('d', 'e')", renamed.at("rename-done"))
     renamed.reached()
