@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/sys.h"
 #include "disk/disk.h"
+#include "union/identity.h"
 
 #define LOOK_BEATS 5             /* halves: each 5 s, where there are few daemons */
 #define AGAIN (CLOCK_SECOND / 2) /* when it was not there, or the daemon is to end */
@@ -24,7 +25,7 @@ struct root_watch_job {
 bool root_watch_misses(const struct shuntd *shuntd)
 {
     struct statx stat;
-    int error = sys_statx(AT_FDCWD, shuntd->root.path, 0, STATX_INO | STATX_BTIME, &stat);
+    int error = identity_stat(shuntd->root.id, AT_FDCWD, shuntd->root.path, 0, IDENTITY_MASK, &stat);
     return error == 0 ? !dirid_equal(dirid_of(&stat), shuntd->root.id) : error == -ENOENT || error == -ENOTDIR;
 }
 

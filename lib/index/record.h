@@ -15,13 +15,20 @@
 #define RECORD_MIRROR_MAX 80 /* the name of a mirror: a label of at most 64 bytes, a dash, 12 hexadecimal digits */
 #define RECORD_BRANCH_MAX 72 /* NODE.N: a node's name of at most 60 bytes, a dot, a number */
 
-/* A directory, the same on every node and for as long as it lives: its inode number and its time of birth (ns
- * since 1970; 0 where the file system has none). Inode numbers are used again; with the birth time they are
- * not. */
+/* A directory, the same on every node and for as long as it lives: its inode number and its time of birth (ns since 1970; where
+ * the file system keeps none, a hash of its file handle with DIRID_BY_HANDLE; 0 where it has neither). Inode numbers are used
+ * again; with what stands beside them they are not. union/identity.h finds it. */
 struct dirid {
     uint64_t ino;
     uint64_t birth;
 };
+
+#define DIRID_BY_HANDLE ((uint64_t)1 << 63)
+
+static inline bool dirid_is_by_handle(struct dirid id)
+{
+    return (id.birth & DIRID_BY_HANDLE) != 0;
+}
 
 static inline bool dirid_equal(struct dirid a, struct dirid b)
 {
@@ -29,7 +36,7 @@ static inline bool dirid_equal(struct dirid a, struct dirid b)
 }
 
 struct statx;
-/* Needs STATX_INO | STATX_BTIME in the request that filled it. */
+/* Needs STATX_INO | STATX_BTIME in the request that filled it, which union/identity.h sends. */
 struct dirid dirid_of(const struct statx *stat);
 
 /* Where the bytes of the XXH3 hash of a name decide: the leaf a create goes to, the order of a listing (and so

@@ -24,6 +24,7 @@
 #include "names/visible.h"
 #include "path/path.h"
 #include "session/session.h"
+#include "union/identity.h"
 #include "wire/page.h"
 
 #define LOOK (5 * CLOCK_MILLISECOND)       /* how often a process looks whether what it waits for has come */
@@ -76,7 +77,7 @@ static int names_resolve(struct names_root *root, char *to)
         fd = sys_openat(AT_FDCWD, root->given, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
     if (fd < 0)
         return fd;
-    int code = sys_statx(fd, "", AT_EMPTY_PATH, STATX_INO | STATX_BTIME, &stat);
+    int code = identity_stat_root(fd, &stat);
     if (code == 0 && root->path == to)
         code = names_read_place(fd, to);
     sys_close(fd);
@@ -879,7 +880,6 @@ void names_raise_places(struct names_root *root)
  * that may not be taken counts as leading there. */
 static bool names_leads_up_to(const struct names_root *root, int directory)
 {
-    const unsigned identity = STATX_INO | STATX_BTIME;
     struct statx below = {0}, stat = {0};
     bool found = false, is_top = false;
     int at = directory;
@@ -888,7 +888,7 @@ static bool names_leads_up_to(const struct names_root *root, int directory)
         if (at != directory)
             sys_close(at);
         at = above;
-        found = above < 0 || sys_statx(above, "", AT_EMPTY_PATH, identity, &stat) != 0 ||
+        found = above < 0 || identity_stat(root->id, above, "", AT_EMPTY_PATH, IDENTITY_MASK, &stat) != 0 ||
                 (names_device(&stat) == root->device && dirid_equal(dirid_of(&stat), root->id));
         is_top = !found && stat.stx_ino == below.stx_ino && names_device(&stat) == names_device(&below);
         below = stat;

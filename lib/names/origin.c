@@ -11,6 +11,7 @@
 #include "base/sys.h"
 #include "names/mounts.h"
 #include "names/names.h"
+#include "union/identity.h"
 
 /* Goes on after the number and the `-` that follows it. */
 static bool origin_take_number(const char **at, char end, uint64_t *number)
@@ -57,7 +58,7 @@ static uint64_t origin_boot(void)
 void origin_write(struct text *t, int directory, char *room)
 {
     struct statx stat;
-    if (sys_statx(directory, "", AT_EMPTY_PATH, STATX_INO | STATX_BTIME, &stat) != 0)
+    if (identity_stat_root(directory, &stat) != 0)
         return;
     const struct dirid id = dirid_of(&stat);
     const uint64_t numbers[] = {names_device(&stat), id.ino,       id.birth, (uint64_t)SYS0(SYS_geteuid),

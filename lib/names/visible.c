@@ -7,6 +7,7 @@
 
 #include "base/sys.h"
 #include "names/mounts.h"
+#include "union/identity.h"
 #include "union/layout.h"
 
 /* Nothing may be mounted over what is shunt's own. A root that is plain has none. */
@@ -22,7 +23,7 @@ bool visible_is_at(const struct names_root *root, const char *path)
     int fd = sys_openat(AT_FDCWD, path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
     if (fd < 0)
         return false;
-    const bool is_it = sys_statx(fd, "", AT_EMPTY_PATH, STATX_INO | STATX_BTIME, &stat) == 0 &&
+    const bool is_it = identity_stat(root->id, fd, "", AT_EMPTY_PATH, IDENTITY_MASK, &stat) == 0 &&
                        names_device(&stat) == root->device && dirid_equal(dirid_of(&stat), root->id) &&
                        visible_has_its_own(fd, &stat);
     sys_close(fd);

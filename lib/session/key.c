@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
+#include "session/stamp.h"
 #include "session/store.h"
 #include "union/disk.h"
 #include "union/lines.h"
@@ -103,6 +104,16 @@ static size_t key_probe_text(const struct session *session, char to[TEXT_MAX])
     return t.length;
 }
 
+static int key_look_at_root(int directory, struct session *session)
+{
+    const int own = sys_openat(directory, "..", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+    if (own < 0)
+        return own;
+    const int error = stamp_root_of(own, &session->root);
+    sys_close(own);
+    return error;
+}
+
 /* Root, probe and file system as they are from here. */
 static int key_look(int directory, struct session *session)
 {
@@ -113,12 +124,10 @@ static int key_look(int directory, struct session *session)
     int error = sys_statx(directory, name, AT_SYMLINK_NOFOLLOW, STATX_INO | STATX_BTIME, &stat);
     if (error == 0) {
         session->probe = dirid_of(&stat);
-        error = sys_statx(directory, "../..", 0, STATX_INO | STATX_BTIME, &stat);
+        error = key_look_at_root(directory, session);
     }
-    if (error == 0) {
-        session->root = dirid_of(&stat);
+    if (error == 0)
         error = (int)SYS2(SYS_fstatfs, directory, &system);
-    }
     if (error == 0)
         session->system = (uint64_t)system.f_type;
     return error;

@@ -7,6 +7,7 @@
 #include "session/stamp.h"
 #include "session/store.h"
 #include "union/disk.h"
+#include "union/identity.h"
 
 static const char readme[] =
     "This directory belongs to shunt, which keeps files that were created on many nodes here, each under its "
@@ -195,7 +196,7 @@ static void prepare_unmake(const struct preparation *p)
 static int prepare_prepare(struct preparation *p, bool *restamped)
 {
     struct statx stat;
-    int error = sys_statx(p->root, "", AT_EMPTY_PATH, STATX_INO | STATX_BTIME, &stat);
+    int error = identity_stat_root(p->root, &stat);
     if (error == 0)
         error = prepare_check_above(p->root);
     if (error < 0)

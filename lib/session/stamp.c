@@ -3,8 +3,10 @@
 #include "session/stamp.h"
 
 #include <errno.h>
+#include <fcntl.h>
 
 #include "union/disk.h"
+#include "union/identity.h"
 #include "union/lines.h"
 
 #define STAMP_HEAD "shunt-root 1"
@@ -64,13 +66,26 @@ int stamp_renew(int own, struct dirid directory)
     return stamp_write(own, &stamp);
 }
 
+int stamp_root_of(int own, struct dirid *id)
+{
+    struct statx stat;
+    const int root = sys_openat(own, "..", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+    if (root < 0)
+        return root;
+    const int error = identity_stat_root(root, &stat);
+    sys_close(root);
+    if (error == 0)
+        *id = dirid_of(&stat);
+    return error;
+}
+
 int stamp_is_copied(int own)
 {
     struct stamp stamp;
-    struct statx stat;
+    struct dirid root;
     int error = stamp_read(own, &stamp);
     if (error < 0)
         return error == -ENOENT ? 0 : error;
-    error = sys_statx(own, "..", 0, STATX_INO | STATX_BTIME, &stat);
-    return error < 0 ? error : !dirid_equal(stamp.directory, dirid_of(&stat));
+    error = stamp_root_of(own, &root);
+    return error < 0 ? error : !dirid_equal(stamp.directory, root);
 }

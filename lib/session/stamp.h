@@ -29,7 +29,9 @@ int stamp_parse(struct stamp *, const char *text, size_t length);
 /* Pure. The length, or -ENAMETOOLONG. */
 int stamp_format(const struct stamp *, char *to, size_t size);
 
-/* `own` is a descriptor of ROOT/.shunt. 0, -ENOENT without one, -EBADMSG, another -errno. */
+/* `own` is a descriptor of ROOT/.shunt. The identity of ROOT: 0 or -errno. */
+int stamp_root_of(int own, struct dirid *);
+/* 0, -ENOENT without one, -EBADMSG, another -errno. */
 int stamp_read(int own, struct stamp *);
 /* Replaces it at once. */
 int stamp_write(int own, const struct stamp *);

@@ -63,11 +63,11 @@ static bool store_is_any(const char *name, const void *what)
 /* The text goes before the new stamp is written: after an interruption a copy is found again. */
 static int store_part_from_original(int directory, int own)
 {
-    struct statx stat;
-    int error = sys_statx(own, "..", 0, STATX_INO | STATX_BTIME, &stat);
+    struct dirid root;
+    int error = stamp_root_of(own, &root);
     if (error == 0)
         error = store_remove_if(directory, store_is_any, NULL);
-    return error < 0 ? error : stamp_renew(own, dirid_of(&stat));
+    return error < 0 ? error : stamp_renew(own, root);
 }
 
 int store_part(int directory, bool *parted)

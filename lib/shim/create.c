@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/sys.h"
+#include "shim/root_of.h"
 
 /* The loader goes from a program to the shared objects it needs without passing any wrapper, so they cannot be
  * moved to the trunk when it comes. */
@@ -68,7 +69,7 @@ void create_commit_found(struct target *t, const struct statx *stat)
 void create_commit_there(struct target *t)
 {
     struct statx stat;
-    if (sys_statx(t->real_at, t->real_path, AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_INO | STATX_BTIME, &stat) == 0)
+    if (root_of_stat(t->root, t->real_at, t->real_path, &stat) == 0)
         create_commit(t, &stat);
     else
         target_withdraw(t);

@@ -13,6 +13,7 @@
 #include "shim/remote.h"
 #include "shim/claim.h"
 #include "shim/operations.h"
+#include "shim/root_of.h"
 
 /* The words without a slash after them, which would lead through a link. */
 static const char *operate_open_without_slash(struct target *t)
@@ -89,7 +90,7 @@ static int operate_open_found_instead(struct target *t)
 {
     struct statx stat;
     target_refresh(t);
-    int code = sys_statx(t->real_at, t->real_path, AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_INO | STATX_BTIME, &stat);
+    int code = root_of_stat(t->root, t->real_at, t->real_path, &stat);
     if (code == 0)
         create_commit_found(t, &stat);
     else
@@ -239,7 +240,7 @@ static int operate_open_make_once(struct target *t, const struct made *what)
     HOOK("make-made");
     if (code == -EEXIST)
         return operate_open_found_instead(t) == TARGET_RETRY ? -EEXIST : -EIO;
-    if (code != 0 || sys_statx(t->real_at, t->real_path, AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_INO | STATX_BTIME, &stat) != 0)
+    if (code != 0 || root_of_stat(t->root, t->real_at, t->real_path, &stat) != 0)
         target_withdraw(t);
     else
         create_commit(t, &stat);

@@ -158,7 +158,7 @@ static int operate_remove_rmdir_here(struct target *t)
     if (code == 0 && t->found.known && t->found.entry.type == DT_LNK)
         code = -ENOTDIR; /* `link/` is ENOTDIR, whatever it points at */
     if (code == 0)
-        code = sys_statx(t->real_at, t->real_path, AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_INO | STATX_BTIME, &stat);
+        code = root_of_stat(t->root, t->real_at, t->real_path, &stat);
     if (code == 0 && S_ISDIR(stat.stx_mode))
         code =
             dirid_equal(dirid_of(&stat), t->root->id) ? -EBUSY : CLAIM_UNINTERRUPTED(operate_remove_rmdir_directory(t, &stat));

@@ -68,7 +68,7 @@ static int operate_rename_make_bare(struct rename *r)
         code = target_pin(to);
     if (code != 0)
         return code;
-    code = sys_statx(to->real_at, to->real_path, AT_SYMLINK_NOFOLLOW, KIND, &stat);
+    code = root_of_stat(to->root, to->real_at, to->real_path, &stat);
     if (code != 0 || !S_ISDIR(stat.stx_mode))
         return 0;
     r->gone = dirid_of(&stat);

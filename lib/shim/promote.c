@@ -10,6 +10,7 @@
 #include "shim/claim.h"
 #include "shim/create.h"
 #include "shim/operations.h"
+#include "shim/root_of.h"
 #include "union/disk.h"
 
 static int promote_rename(const struct target *t, struct promote_quiet *order, int at, const char *path)
@@ -40,7 +41,7 @@ static int promote_held(struct target *t, struct promote_quiet *order)
     if (code == -EXDEV)
         code = promote_by_root(t, order);
     if (code == 0)
-        code = sys_statx(at, path, AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_INO | STATX_BTIME, &stat);
+        code = root_of_stat(t->root, at, path, &stat);
     if (code == 0)
         create_commit(t, &stat);
     else

@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "shim/root_of.h"
 #include "shim/side.h"
+#include "union/identity.h"
 
 bool rename_checks_is_same_name(const struct rename *r)
 {
@@ -103,12 +104,12 @@ static bool rename_checks_lies_in(struct target *to, struct target *from)
     text_init(&text, to->scratch->text[0], PATH_MAX);
     text_bytes(&text, to->path, to->parent_length);
     text_add(&text, ".");
-    if (sys_statx(from->at, from->path, AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_INO | STATX_BTIME, &stat) != 0)
+    if (root_of_stat(from->root, from->at, from->path, &stat) != 0)
         return false;
     struct dirid id = dirid_of(&stat), at = to->dir;
     while (!dirid_equal(at, id) && !dirid_equal(at, to->root->id)) {
         text_add(&text, "/..");
-        if (!text_ok(&text) || sys_statx(to->at, text.at, 0, STATX_TYPE | STATX_INO | STATX_BTIME, &above) != 0)
+        if (!text_ok(&text) || identity_stat(to->root->id, to->at, text.at, 0, IDENTITY_MASK, &above) != 0)
             return false;
         at = dirid_of(&above);
     }

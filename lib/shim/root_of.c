@@ -10,6 +10,7 @@
 #include "base/sys.h"
 #include "shim/prefilter.h"
 #include "shim/process.h"
+#include "union/identity.h"
 
 #define FIND_AGAIN 2
 #define FIND_PLAIN 3 /* it is beneath a root that was exported: plain, until a session begins there */
@@ -24,12 +25,18 @@ static bool root_of_on_a_root_device(uint64_t device)
     return false;
 }
 
-static bool root_of_tells_creates(uint64_t device)
+int root_of_stat(const struct names_root *root, int at, const char *path, struct statx *stat)
+{
+    return identity_stat(root->id, at, path, AT_SYMLINK_NOFOLLOW, IDENTITY_MASK, stat);
+}
+
+/* More than its number, in one of the roots on that device. Zero: no root there has more. */
+static struct dirid root_of_identified_on(uint64_t device)
 {
     for (unsigned i = 0; i < shim_state.process.count; i++)
         if (shim_state.roots[i].device == device && shim_state.roots[i].id.birth != 0)
-            return true;
-    return false;
+            return shim_state.roots[i].id;
+    return (struct dirid){0};
 }
 
 /* The identity of an inode never changes, and the kernel knows it from having found it. To have it ask the file system again
@@ -38,9 +45,14 @@ static bool root_of_tells_creates(uint64_t device)
 int root_of_identify(int at, const char *path, int flags, struct statx *stat)
 {
     int code = sys_statx(at, path, flags | AT_STATX_DONT_SYNC, IDENTITY, stat);
-    return code == 0 && !(stat->stx_mask & STATX_BTIME) && root_of_tells_creates(names_device(stat))
-               ? sys_statx(at, path, flags, IDENTITY, stat)
-               : code;
+    if (code != 0 || (stat->stx_mask & STATX_BTIME))
+        return code;
+    const struct dirid root = root_of_identified_on(names_device(stat));
+    if (dirid_is_by_handle(root))
+        identity_add_handle(at, path, flags, stat);
+    else if (root.birth != 0)
+        code = sys_statx(at, path, flags, IDENTITY, stat);
+    return code;
 }
 
 /* Loads a directory that the index does not know, if it lies under the root. 1, 0: it does not, or -errno. */

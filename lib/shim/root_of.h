@@ -25,6 +25,8 @@ static inline bool root_of_is_loaded(const struct view_found *found)
     return found->dir_known && (found->dir.flags & RECORD_LOADED);
 }
 
+/* The type and identity of what may be below that root, without following a link at the end. 0 or -errno. */
+int root_of_stat(const struct names_root *, int at, const char *path, struct statx *);
 /* The identity of (at, path): its inode number, birth, type and mode, and the mount. 0 or -errno. */
 int root_of_identify(int at, const char *path, int flags, struct statx *);
 /* Loads the directory (at, path), whose identity is known, into the root that its place is under. 1 and *to is set; 0: it is

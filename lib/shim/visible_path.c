@@ -11,6 +11,7 @@
 #include "base/sys.h"
 #include "base/text.h"
 #include "shim/process.h"
+#include "shim/root_of.h"
 #include "shim/scratch.h"
 #include "union/layout.h"
 
@@ -61,8 +62,7 @@ static bool visible_path_directory_of(struct names_root *root, const struct layo
         text_add(to, "/");
         text_bytes(to, path->text, path->length);
     }
-    return text_ok(to) &&
-           sys_statx(AT_FDCWD, to->length > 0 ? to->at : "/", AT_SYMLINK_NOFOLLOW, STATX_INO | STATX_BTIME, &stat) == 0 &&
+    return text_ok(to) && root_of_stat(root, AT_FDCWD, to->length > 0 ? to->at : "/", &stat) == 0 &&
            dirid_equal(dirid_of(&stat), m->dir);
 }
 

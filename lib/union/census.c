@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "union/disk.h"
+#include "union/identity.h"
 
 #define CENSUS_BUFFER 32768
 #define CENSUS_NO_PARENT UINT32_MAX
@@ -221,7 +222,7 @@ static enum standing census_standing_of(const struct union_root *root, int root_
     struct statx stat;
     struct marker marker;
     enum standing standing = NOTHING;
-    if (sys_statx(fd, "", AT_EMPTY_PATH, STATX_INO | STATX_BTIME, &stat) == 0 && marker_read(fd, &marker) == 0 &&
+    if (identity_stat(root->id, fd, "", AT_EMPTY_PATH, IDENTITY_MASK, &stat) == 0 && marker_read(fd, &marker) == 0 &&
         marker.id == id) {
         standing = strcmp(marker.path, path) == 0 ? IN_PLACE : COPY;
         if (dirid_equal(dirid_of(&stat), marker.directory) || (standing == IN_PLACE && census_came_along(root, &marker)))

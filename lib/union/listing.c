@@ -10,6 +10,7 @@
 #include "union/census.h"
 #include "union/conflict.h"
 #include "union/disk.h"
+#include "union/identity.h"
 #include "union/sort.h"
 
 #define LISTING_BUFFER (256 * 1024)               /* for the names of one directory */
@@ -341,7 +342,7 @@ static int listing_read_mirror(struct reader *reader, uint16_t branch)
     int error = disk_scan_init(&scan, AT_FDCWD, path, reader->leaves_buffer, LISTING_LEAVES_BUFFER);
     const size_t root = strlen(reader->root->path) + 1;
     if (error == -ENOENT && reader->root->keeps_names &&
-        disk_look_freshly(reader->root->path, path + root, &parent, &stat) == 0)
+        disk_look_freshly(reader->root->path, reader->root->id, path + root, &parent, &stat) == 0)
         error = disk_scan_init(&scan, AT_FDCWD, path, reader->leaves_buffer, LISTING_LEAVES_BUFFER);
     if (error < 0)
         return error == -ENOENT || error == -ENOTDIR || error == -ELOOP ? 0 : error;
@@ -436,7 +437,7 @@ static int listing_identify(struct reader *reader)
 {
     struct statx stat;
     struct listing *listing = reader->listing;
-    int error = sys_statx(reader->directory, "", AT_EMPTY_PATH, STATX_INO | STATX_BTIME, &stat);
+    int error = identity_stat(reader->root->id, reader->directory, "", AT_EMPTY_PATH, IDENTITY_MASK, &stat);
     if (error < 0)
         return error;
     listing->id = dirid_of(&stat);

@@ -9,6 +9,7 @@
 
 #include "union/census.h"
 #include "union/disk.h"
+#include "union/identity.h"
 
 #define BRANCHES_MAX (UINT16_MAX - 1)
 
@@ -151,7 +152,7 @@ int union_root_look(struct union_root *root)
 static int root_identify(struct union_root *root, int fd)
 {
     struct statx stat;
-    int error = sys_statx(fd, "", AT_EMPTY_PATH, STATX_INO | STATX_BTIME, &stat);
+    int error = identity_stat_root(fd, &stat);
     if (error < 0)
         return error;
     root->id = dirid_of(&stat);

@@ -13,6 +13,7 @@
 #include "catalogue/take.h"
 #include "stamps.h"
 #include "union/disk.h"
+#include "union/identity.h"
 #include "union/listing.h"
 
 #define READER_KEPT 64 /* listings */
@@ -189,7 +190,7 @@ static int reader_open_name_locked(struct reader *reader, const struct dirid *id
 int reader_open_name(struct reader *reader, int directory, const char *name)
 {
     struct statx stat;
-    const int error = sys_statx(directory, "", AT_EMPTY_PATH, STATX_INO | STATX_BTIME, &stat);
+    const int error = identity_stat(reader->root.id, directory, "", AT_EMPTY_PATH, IDENTITY_MASK, &stat);
     if (error < 0)
         return error;
     const struct dirid id = dirid_of(&stat);
