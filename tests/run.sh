@@ -1,6 +1,7 @@
 #!/bin/bash
 # run.sh: installs what is missing, builds three times (build/, build-asan/ with ASan and UBSan, and build-hooks/ with
-# points where tests stop what is under way), and runs every test, in two lanes: tests of several nodes mostly wait, the others compute.
+# points where tests stop what is under way), and runs every test, in two lanes: tests of several nodes mostly wait, the others
+# compute. What would make one lane longer than the other stands at the end of the shorter one.
 # The last line is `N passed, N failed`, and the exit status is 0 if none failed.
 set -u -o pipefail
 
@@ -94,21 +95,34 @@ if ! stage build build build -Dtests=enabled; then
     summary
     exit 1
 fi
-stage build-asan build build-asan --native-file dev.ini -Dtests=enabled
-stage build-hooks build_hooks
+
+# The other lane builds it, long before.
+has_built() {
+    until [ -e "$results/$1.status" ]; do
+        sleep 1
+    done
+}
 
 tests_that_wait() {
     stage cluster pytest build cluster tests/cluster
     # One cluster, whose tests take turns.
     stage slurm slurm_tests
+    has_built build-hooks
     stage hooked pytest build-hooks hooked tests/hooked
     stage crash-hooked pytest build-hooks crash-hooked tests/crash/test_points.py
+    stage crash pytest build crash tests/crash/test_crash.py
+    has_built build-asan
     # Not its calls by turns, for the reasons that node-asan has; 64 sanitized daemons are too many for a small machine; and a wire
     # between the nodes shows what it shows without sanitizers.
     stage cluster-asan sanitized pytest build-asan cluster-asan tests/cluster -k "not turns and not cephfs and not slow and not 64 and not logarithm and not test_times and not network"
+    # A part of the cases, and few seconds: all cases, and ten minutes for each target, are for tests/crash/full.sh.
+    single model bash tests/model/check.sh names lost-home lost-branch no-cas absent-while-pending confirm-lost listed-early listing peeked-once
+    single fuzz bash tests/fuzz/run.sh 8
 }
 
 tests_that_compute() {
+    stage build-hooks build_hooks
+    stage build-asan build build-asan --native-file dev.ini -Dtests=enabled
     single lint bash tests/structure/lint.sh
     single release bash tests/structure/release.sh
     stage unit meson_tests build unit
@@ -116,12 +130,8 @@ tests_that_compute() {
     for suite in abi same node; do
         stage "$suite" pytest build "$suite" "tests/$suite"
     done
-    stage crash pytest build crash tests/crash/test_crash.py
     # Not tests/same: it hands over NULL on purpose, which UBSan ends, and empties the environment that ASAN_OPTIONS is in.
     stage node-asan sanitized pytest build-asan node-asan tests/node -m "not large and not unsanitized" -k "not test_bench"
-    # A part of the cases, and few seconds: all cases, and ten minutes for each target, are for tests/crash/full.sh.
-    single model bash tests/model/check.sh names lost-home lost-branch no-cas absent-while-pending confirm-lost listed-early listing peeked-once
-    single fuzz bash tests/fuzz/run.sh 8
     single quickstart bash examples/quickstart.sh
 }
 
