@@ -9,12 +9,15 @@ import json
 import os
 import random
 import socket
+import subprocess
 import sys
 import time
 
 PORT = itertools.count(9300)
 STEPS = 200
 CLASHES = 50
+REPLACED = 10
+WITHOUT = ["env", "-u", "LD_PRELOAD", "sh", "-c"]
 
 
 class Other:
@@ -162,6 +165,31 @@ class Steps:
             if both != ["ENOENT", "ok"] and self.rank == 0:
                 self.complain("two rmdir at once say", both)
 
+    def replace(self):
+        """A program without the library makes another directory in its place; its inode number may be the same."""
+        top = f"{self.top}/replaced"
+        for number in range(REPLACED):
+            if self.rank == 0:
+                os.mkdir(top)
+            self.other.exchange("made")
+            write(f"{top}/old{self.rank}", "old")
+            self.other.exchange("filled")
+            if self.rank == number % 2:
+                subprocess.run([*WITHOUT, f"rm -r {top} && mkdir {top}"], check=True)
+            self.other.exchange("replaced")
+            before = os.listdir(top)
+            self.other.exchange("listed")
+            write(f"{top}/new{self.rank}", "new")
+            self.other.exchange("written")
+            after = sorted(os.listdir(top))
+            if before or after != ["new0", "new1"]:
+                self.complain("another directory lists", before, "and with two more files", after)
+            self.other.exchange("seen")
+            os.unlink(f"{top}/new{self.rank}")
+            self.other.exchange("removed")
+            if self.rank == 0:
+                os.rmdir(top)
+
 
 def main():
     top, rank, address = sys.argv[1], int(sys.argv[2]), sys.argv[3]
@@ -169,9 +197,10 @@ def main():
     steps.begin()
     steps.by_turns(7)
     steps.clash()
+    steps.replace()
     wrong = steps.wrong + steps.other.exchange(steps.wrong)
     if rank == 0:
-        print(f"{STEPS + CLASHES} steps, {wrong} wrong", flush=True)
+        print(f"{STEPS + CLASHES + REPLACED} steps, {wrong} wrong", flush=True)
     sys.exit(wrong != 0)
 
 
