@@ -196,7 +196,7 @@ static void target_unpin(struct target *t)
 static int target_see_parent(struct target *t, const char *text, unsigned want, struct target_seen *seen)
 {
     target_unpin(t);
-    if ((want & TARGET_MAKES) && t->beneath && t->parent_length > 0 && target_pin_is_likely())
+    if ((want & TARGET_MAKES) && t->beneath && target_pin_is_likely())
         t->pin = sys_openat(t->at, text, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
     return t->pin >= 0 ? target_identify_parent(t->pin, "", seen) : target_identify_parent(t->at, text, seen);
 }

@@ -128,10 +128,10 @@ void target_come_to_look(struct target *);
 /* After such a call. True: it is not in that leaf any more, or it was another directory that was looked into; the call is to
  * be made once more. */
 bool target_looks_again(struct target *, long result);
-/* What is held in a directory is done in that one, be it renamed or exchanged in between. Before a change of a name whose place
- * is the trunk: opens the parent, and has real_at and real_path name it from there; a plain name after a descriptor does so
- * already. 0; or TARGET_RETRY: the path leads to another directory by now, and target_follow_again is to follow. Where no
- * descriptor is to be had it is looked at, and the path stays. */
+/* What is held in a directory is done in that one, be it renamed or exchanged in between, or another one by now where the path
+ * begins, to which another thread has gone. Before a change of a name whose place is the trunk: opens the parent, and has
+ * real_at and real_path name it from there. 0; or TARGET_RETRY: the path leads to another directory by now, and
+ * target_follow_again is to follow. Where no descriptor is to be had it is looked at, and the path stays. */
 int target_pin(struct target *);
 /* A process that changes names of the trunk only has their parents opened when it looks for them: then they are looked at
  * once. */

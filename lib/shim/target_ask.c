@@ -76,7 +76,7 @@ static bool target_ask_gives_leave(const struct message *message, int result)
 static void target_ask_see_parent(void *context)
 {
     struct target *t = context;
-    const bool opens = t->pin < 0 && t->parent_length > 0 && target_pin_is_likely();
+    const bool opens = t->pin < 0 && target_pin_is_likely();
     t->unseen = t->unseen && (opens ? target_pin_see(t) : target_parent_has_changed(t));
     if (t->unseen)
         parent_guess_forget();

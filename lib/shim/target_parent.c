@@ -97,8 +97,7 @@ bool target_pin_see(struct target *t)
 
 int target_pin_in_trunk(struct target *t, int *at, const char **path)
 {
-    const bool is_plain = t->parent_length == 0;
-    if (!is_plain && t->pin < 0 && !BROKEN("unpinned") && target_pin_see(t))
+    if (t->pin < 0 && !BROKEN("unpinned") && target_pin_see(t))
         return target_pin_astray(t);
     *at = t->pin >= 0 ? t->pin : t->at;
     *path = t->pin >= 0 ? t->path + t->parent_length : t->path;

@@ -100,3 +100,104 @@ def test_it_is_exchanged_before_the_name_is_claimed(ground, tmp_path, call):
     wait_until(lambda: ground.keys() - before == len(after) - len(BEFORE) + others, "the index to be right")
     for name in "pq":
         ground.does(f"import os; assert set(os.listdir({name!r})) == {ground.names(name)!r}")
+
+
+# Done to plain names in NAME.p, where `at` leads (None: the working directory), which is NAME.q for another thread from then on.
+PLAIN = {
+    "create": ("os.close(os.open('new', os.O_CREAT | os.O_EXCL | os.O_WRONLY, dir_fd=at))", {"f", "x", "d", "new"}),
+    "mkdir": ("os.mkdir('new', dir_fd=at)", {"f", "x", "d", "new"}),
+    "symlink": ("os.symlink('nowhere', 'new', dir_fd=at)", {"f", "x", "d", "new"}),
+    "mknod": ("os.mkfifo('new', dir_fd=at)", {"f", "x", "d", "new"}),
+    "unlink": ("os.unlink('f', dir_fd=at)", {"x", "d"}),
+    "rmdir": ("os.rmdir('d', dir_fd=at)", {"f", "x"}),
+    "rename": ("os.rename('f', 'new', src_dir_fd=at, dst_dir_fd=at)", {"x", "d", "new"}),
+    "link": ("os.link('f', 'new', src_dir_fd=at, dst_dir_fd=at)", {"f", "x", "d", "new"}),
+    "link here": ("os.link(f'{root}/other', 'new', dst_dir_fd=at)", {"f", "x", "d", "new"}),
+    "rename away": ("os.rename('f', f'{root}/away', src_dir_fd=at)", {"x", "d"}),
+    "rename here": ("os.rename(f'{root}/spare', 'new', dst_dir_fd=at)", {"f", "x", "d", "new"}),
+}
+WAYS = {
+    "chdir": ("os.chdir(here), None", "os.chdir(there)"),
+    "dup2": ("None, os.open(here, os.O_RDONLY)", "os.dup2(os.open(there, os.O_RDONLY), at)"),
+}
+MEANWHILE = """
+import os, sys, threading, time
+root, meeting = os.getcwd(), sys.argv[1]
+def leads_elsewhere():
+    while not os.path.exists(meeting + ".reached"):
+        if is_over.wait(0.001):
+            return print(call, "came to no hook")
+    {change}
+    open(meeting + ".go", "x").close()
+for call, line in {calls!r}:
+    here, there = f"{{root}}/{{call}}.p", f"{{root}}/{{call}}.q"
+    _, at = {begin}
+    is_over = threading.Event()
+    thread = threading.Thread(target=leads_elsewhere)
+    thread.start()
+    exec(line)
+    is_over.set()
+    thread.join()
+    os.remove(meeting + ".reached"), os.remove(meeting + ".go")
+"""
+
+
+class Pairs:
+    """For each call two directories, each of which is known."""
+
+    def __init__(self, shunt, root, guard):
+        self.shunt, self.root, self.settings = shunt, root, {"SHUNT_BREAK": guard or "", "SHUNT_DEADLINE": 20}
+        root.mkdir()
+        for name in ("other", "spare", *(f"{call}.{side}/{name}" for call in (*PLAIN, "bind") for side in "pq" for name in "fx")):
+            (root / name).parent.mkdir(exist_ok=True)
+            (root / name).write_text(name)
+        for call in (*PLAIN, "bind"):
+            (root / f"{call}.p/d").mkdir(), (root / f"{call}.q/d").mkdir()
+        shunt("start", "--root", root, "--placement", "auto", **self.settings).check()
+        self.shown()
+
+    def does(self, *words, **more):
+        return one_node.run([self.shunt.path, "exec", "--root", self.root, "--", sys.executable, "-c", *words],
+                            cwd=self.root, **self.settings, **more).check()
+
+    def shown(self):
+        seen = json.loads(self.does("import json, os; print(json.dumps({at[2:]: dirs + files for at, dirs, files in os.walk('.')}))"))
+        return {name: set(names) for name, names in seen.items()}
+
+    def real(self):
+        return {at[len(str(self.root)) + 1:]: {*dirs, *files} - {".shunt", ".shunt-dir"} for at, dirs, files in os.walk(self.root)
+                if ".shunt" not in at.removeprefix(str(self.root))}
+
+    def meanwhile(self, meeting, way, calls):
+        begin, change = WAYS[way]
+        hooks = ("create-reserved", "make-reserved", "remove-held", "rmdir-held", "rename-held", "link-reserved")
+        program = MEANWHILE.format(begin=begin, change=change, calls=list(calls.items()))
+        assert self.does(program, meeting, SHUNT_HOOKS=",".join(f"{hook}:meet={meeting}" for hook in hooks)) == ""
+
+
+@pytest.fixture(params=[None, "unpinned"])
+def pairs(request, shunt, tmp_path):
+    made = Pairs(shunt, tmp_path / "root", request.param)
+    yield made
+    shunt("stop", "--root", made.root).check()
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_plain_name_begins_elsewhere_after_it_was_claimed(pairs, tmp_path, way):
+    """In another thread the working directory changes, or what the number of the descriptor is."""
+    pairs.meanwhile(tmp_path / "meeting", way, {call: line for call, (line, _) in PLAIN.items()})
+    real = pairs.real()
+    elsewhere = {call for call, (_, after) in PLAIN.items() if (real[f"{call}.p"], real[f"{call}.q"]) != (after, BEFORE)}
+    if pairs.settings["SHUNT_BREAK"]:  # who has changed a few names opens the directory anyway
+        assert "create" in elsewhere
+    else:
+        assert (elsewhere, pairs.shown()) == (set(), real)
+
+
+@pytest.mark.parametrize("pairs", [None], indirect=True)
+def test_a_socket_is_where_its_address_leads(pairs, tmp_path):
+    """That is the path which everybody connects to."""
+    pairs.meanwhile(tmp_path / "meeting", "chdir", {"bind": "import socket; socket.socket(socket.AF_UNIX).bind('new')"})
+    real = pairs.real()
+    assert (real["bind.p"], real["bind.q"]) == (BEFORE, BEFORE | {"new"})
+    assert pairs.shown() == real
