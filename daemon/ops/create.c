@@ -106,28 +106,57 @@ static int create_look(const struct shuntd *shuntd, const struct operation *oper
 }
 
 /* Between the call that found it and this word of it, it may have been removed again. The name is held, so what
- * the disk says now holds. */
+ * the disk says now holds. As look_at_entry. */
+static int create_find(const struct shuntd *shuntd, const struct operation *operation, struct record_entry *found)
+{
+    struct statx stat;
+    *found = (struct record_entry){.type = operation->place.type, .state = RECORD_LIVE, .ino = operation->place.ino};
+    const int looked = create_look(shuntd, operation, found, &stat);
+    if (looked == 0) {
+        found->type = (uint8_t)(stat.stx_mode >> 12 & 15);
+        found->ino = stat.stx_ino;
+    }
+    return looked;
+}
+
+static int create_adopt_found(struct shuntd *shuntd, struct operation *operation, const struct record_entry *found)
+{
+    int code = reply_place(shuntd, operation, found, 0);
+    return code == 0 ? home_rpc_end(shuntd, operation, found) : code;
+}
+
 static int create_adopt(struct shuntd *shuntd, struct operation *operation)
 {
-    struct record_entry found = {.type = operation->place.type, .state = RECORD_LIVE, .ino = operation->place.ino};
-    struct statx stat;
-    const int looked = create_look(shuntd, operation, &found, &stat);
-    if (looked != 0) {
-        int code = reply_result(shuntd, operation, looked == -ESTALE ? MESSAGE_NOT_LOADED : MESSAGE_ABSENT);
-        return code == 0 ? home_rpc_end(shuntd, operation, NULL) : code;
-    }
-    found.type = (uint8_t)(stat.stx_mode >> 12 & 15);
-    found.ino = stat.stx_ino;
-    int code = reply_place(shuntd, operation, &found, 0);
-    return code == 0 ? home_rpc_end(shuntd, operation, &found) : code;
+    struct record_entry found;
+    const int looked = create_find(shuntd, operation, &found);
+    if (looked == 0)
+        return create_adopt_found(shuntd, operation, &found);
+    int code = reply_result(shuntd, operation, looked == -ESTALE ? MESSAGE_NOT_LOADED : MESSAGE_ABSENT);
+    return code == 0 ? home_rpc_end(shuntd, operation, NULL) : code;
+}
+
+static bool create_is_other(const struct record_entry *known, const struct record_entry *found)
+{
+    return known->ino != found->ino || (found->type != DT_UNKNOWN && known->type != found->type);
+}
+
+/* The name is known. A program without the shim may have put another file in its place in the trunk; the disk tells. */
+static bool create_is_replaced(const struct shuntd *shuntd, const struct operation *operation, struct record_entry *found)
+{
+    const struct record_entry *known = &operation->before;
+    return known->branch == 0 && known->state == RECORD_LIVE && create_is_other(known, &operation->place) &&
+           create_find(shuntd, operation, found) == 0 && create_is_other(known, found);
 }
 
 static int create_held_for_adoption(struct shuntd *shuntd, struct operation *operation, const struct name_answer *answer)
 {
+    struct record_entry found;
     if (answer->result == MESSAGE_ABSENT)
         return create_adopt(shuntd, operation);
     if (answer->result < 0)
         return create_tell_and_end(shuntd, operation, answer);
+    if (create_is_replaced(shuntd, operation, &found))
+        return create_adopt_found(shuntd, operation, &found);
     int code = reply_place(shuntd, operation, &operation->before, MESSAGE_EXISTS);
     return code == 0 ? home_rpc_abort(shuntd, operation) : code;
 }

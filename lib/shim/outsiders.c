@@ -19,8 +19,15 @@
 #define OUTSIDERS_BUFFER 32768
 #define OUTSIDERS_FIRST 1024 /* slots; a power of two */
 #define OUTSIDERS_TEXT 32768 /* for names, at first */
-#define OUTSIDERS_KNOWN (1ull << 63)
 #define OUTSIDERS_LOADS 100
+
+/* A name on disk; hash 0: free. */
+struct outsiders_slot {
+    uint64_t hash, ino;
+    uint8_t type;
+    bool known;         /* as it is, or it is known elsewhere */
+    bool has_other_ino; /* than is known, and the same type */
+};
 
 /* A directory while its trunk is compared with what is known. */
 struct outsiders {
@@ -30,7 +37,7 @@ struct outsiders {
     off_t offset;
     bool is_own;
     char *buffer;
-    uint64_t *slots; /* the hashes of the names on disk, with OUTSIDERS_KNOWN; 0: free */
+    struct outsiders_slot *slots;
     size_t room, count, known;
     char *gone; /* names, each with its 0, that are known in the trunk and not on disk */
     size_t gone_room, gone_used;
@@ -42,10 +49,10 @@ static void *outsiders_map(size_t size)
     return sys_is_error(at) ? NULL : at;
 }
 
-static uint64_t *outsiders_slot(const struct outsiders *o, uint64_t hash)
+static struct outsiders_slot *outsiders_slot(const struct outsiders *o, uint64_t hash)
 {
     size_t at = (size_t)hash & (o->room - 1);
-    while (o->slots[at] != 0 && (o->slots[at] & ~OUTSIDERS_KNOWN) != hash)
+    while (o->slots[at].hash != 0 && o->slots[at].hash != hash)
         at = (at + 1) & (o->room - 1);
     return &o->slots[at];
 }
@@ -60,8 +67,8 @@ static int outsiders_grow(struct outsiders *o)
         return -ENOMEM;
     }
     for (size_t i = 0; i < before.room; i++)
-        if (before.slots[i] != 0)
-            *outsiders_slot(o, before.slots[i]) = before.slots[i];
+        if (before.slots[i].hash != 0)
+            *outsiders_slot(o, before.slots[i].hash) = before.slots[i];
     sys_munmap(before.slots, before.room * sizeof *before.slots);
     return 0;
 }
@@ -73,16 +80,25 @@ static int outsiders_note(struct outsiders *o, const struct dirent64 *entry, siz
     const uint64_t hash = record_hash(entry->d_name, length);
     if (2 * (o->count + 1) > o->room && outsiders_grow(o) != 0)
         return -ENOMEM;
-    uint64_t *slot = outsiders_slot(o, hash);
-    o->count += *slot == 0;
-    *slot = hash;
+    struct outsiders_slot *slot = outsiders_slot(o, hash);
+    o->count += slot->hash == 0;
+    *slot = (struct outsiders_slot){.hash = hash, .ino = entry->d_ino, .type = entry->d_type};
     return 0;
+}
+
+/* A listing may have another inode number than the file itself: below a mount point, and on some file systems. */
+static bool outsiders_is_of_its_number(const struct outsiders *o, const struct dirent64 *entry)
+{
+    struct statx stat;
+    return sys_statx(o->fd, entry->d_name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, STATX_INO, &stat) == 0 &&
+           stat.stx_ino == entry->d_ino;
 }
 
 /* Its home looks at the disk itself. What is gone by now, with its directory perhaps, need not be known. */
 static int outsiders_adopt(struct outsiders *o, const struct dirent64 *entry, size_t length)
 {
-    if (*outsiders_slot(o, record_hash(entry->d_name, length)) & OUTSIDERS_KNOWN)
+    const struct outsiders_slot *slot = outsiders_slot(o, record_hash(entry->d_name, length));
+    if (slot->known || (slot->has_other_ino && !outsiders_is_of_its_number(o, entry)))
         return 0;
     struct message message = {.type = MESSAGE_ADOPT,
                               .found.entry = {.type = entry->d_type, .state = RECORD_LIVE, .ino = entry->d_ino}};
@@ -140,16 +156,24 @@ static int outsiders_note_gone(struct outsiders *o, const char *name, size_t len
     return 0;
 }
 
+static bool outsiders_is_of_type(const struct outsiders_slot *slot, const struct record_entry *entry)
+{
+    return slot->type == DT_UNKNOWN || entry->type == DT_UNKNOWN || slot->type == entry->type;
+}
+
 /* index_each. A name that is known elsewhere, and was made in the trunk, too, is a conflict: whoever loads the directory next
  * settles it. */
 static int outsiders_compare(void *context, uint64_t hash, const char *name, size_t length, const struct record_entry *entry)
 {
     struct outsiders *o = context;
-    uint64_t *slot = outsiders_slot(o, hash);
-    if (*slot == 0)
-        return entry->branch == 0 && entry->state == RECORD_LIVE ? outsiders_note_gone(o, name, length) : 0;
-    o->known += (*slot & OUTSIDERS_KNOWN) == 0;
-    *slot |= OUTSIDERS_KNOWN;
+    struct outsiders_slot *slot = outsiders_slot(o, hash);
+    const bool is_live_here = entry->branch == 0 && entry->state == RECORD_LIVE;
+    if (slot->hash == 0)
+        return is_live_here ? outsiders_note_gone(o, name, length) : 0;
+    const bool is_same = !is_live_here || (outsiders_is_of_type(slot, entry) && slot->ino == entry->ino);
+    o->known += is_same && !slot->known;
+    slot->known = slot->known || is_same;
+    slot->has_other_ino = outsiders_is_of_type(slot, entry);
     return 0;
 }
 

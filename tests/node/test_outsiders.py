@@ -3,6 +3,8 @@
 """What programs without the library make in the trunk, or remove there, is listed as it is: core dumps, static programs,
 containers, other users."""
 
+import contextlib
+import itertools
 import json
 import os
 import pathlib
@@ -14,24 +16,49 @@ import pytest
 
 from conftest import IS_SUPERUSER, environment, run
 
+ENTRIES = r"""
+import os
+def entries(directory):
+    kinds = {"directory": lambda at: at.is_dir(follow_symlinks=False), "file": lambda at: at.is_file(follow_symlinks=False),
+             "link": lambda at: at.is_symlink(), "other": lambda at: True}
+    return {at.name: [at.inode(), next(kind for kind, holds in kinds.items() if holds(at))] for at in os.scandir(directory)}
+"""
+exec(ENTRIES)
 # Lists the directory that it is told, as often as it is told one: by a new stream, and by turns by one that is rewound.
-LISTER = r"""
-import json, os, sys
+LISTER = ENTRIES + r"""
+import json, sys
 fds = {}
 for i, line in enumerate(sys.stdin):
     directory = line.rstrip("\n")
     fd = fds.get(directory) or fds.setdefault(directory, os.open(directory, os.O_RDONLY))
-    print(json.dumps(sorted(os.listdir(fd if i % 3 == 1 else directory))), flush=True)
+    print(json.dumps(entries(fd if i % 3 == 1 else directory)), flush=True)
 """
+DISKS = ["ext4", "xfs", "tmpfs"]
+with_whole_seconds = pytest.mark.parametrize("disk", [*DISKS, "coarse"], indirect=True)
 
 
-@pytest.fixture(params=["ext4", "xfs", "tmpfs"])
+@contextlib.contextmanager
+def file_system_of_whole_seconds(at):
+    server = subprocess.Popen([sys.executable, pathlib.Path(__file__).parent / "odd_file_system.py", "coarse", at],
+                              stdout=subprocess.PIPE)
+    assert server.stdout.readline() == b"serving\n"
+    yield
+    run(["umount", "-l", at]).check()
+    server.kill()
+    server.wait()
+
+
+@pytest.fixture(params=DISKS)
 def disk(request, area):
     """A directory on a file system of that kind."""
     if not IS_SUPERUSER:
         pytest.skip("file systems are mounted by root")
     at, image = area / "disk", pathlib.Path("/dev/shm") / f"shunt-test.{os.getpid()}.{request.param}"
     at.mkdir()
+    if request.param == "coarse":
+        with file_system_of_whole_seconds(at):
+            yield at
+        return
     if request.param == "tmpfs":
         run(["mount", "-t", "tmpfs", "none", at]).check()
     else:
@@ -55,10 +82,14 @@ class Lister:
                                         cwd=root, env=environment(**self.settings), stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE)
 
-    def __call__(self, directory="d"):
+    def entries(self, directory="d"):
+        """Inode number and type of each name."""
         self.process.stdin.write(f"{directory}\n")
         self.process.stdin.flush()
         return json.loads(self.process.stdout.readline())
+
+    def __call__(self, directory="d"):
+        return sorted(self.entries(directory))
 
     def sh(self, script):
         return self.shunt("exec", "--root", self.root, "--", "bash", "-c", script, cwd=self.root, **self.settings).check()
@@ -95,6 +126,7 @@ def test_what_is_made_is_listed_at_once(lister):
     assert lister.sh("ls -A d").split() == known
 
 
+@with_whole_seconds
 def test_what_is_removed_or_renamed_is_listed_no_more(lister):
     directory = lister.root / "d"
     (directory / "one").write_text("x")
@@ -105,6 +137,30 @@ def test_what_is_removed_or_renamed_is_listed_no_more(lister):
     (directory / "two").rename(lister.root / "two")
     assert lister() == [*FIRST, "other"] and lister(".") == ["d", "two"]
     (directory / "other").unlink()
+    assert lister() == FIRST
+
+
+def remove(at):
+    at.rmdir() if at.is_dir() else at.unlink()
+
+
+@with_whole_seconds
+def test_what_is_replaced_is_listed_as_what_is_there_now(lister):
+    """By a file of another type, which may have the same inode number, or of the same type with another one."""
+    directory = lister.root / "d"
+    at, new = directory / "name", lister.root / "new"
+    kinds = {"file": lambda at: at.write_text("x"), "directory": lambda at: at.mkdir(), "fifo": os.mkfifo}
+    for first, second in itertools.product(kinds, kinds):
+        kinds[first](at)
+        assert lister.entries()["name"] == entries(directory)["name"]
+        remove(at)
+        kinds[second](at)
+        assert lister.entries()["name"] == entries(directory)["name"], (first, second)
+        if "directory" not in (first, second):
+            kinds[first](new)
+            new.rename(at)
+            assert lister.entries()["name"] == entries(directory)["name"], (first, second, "by rename")
+        remove(at)
     assert lister() == FIRST
 
 
@@ -158,12 +214,25 @@ def test_a_core_dump(lister):
     assert re.search(r"^core", out) or "core" in out.split()
 
 
+LISTS_AGAIN = r"""
+import ctypes, sys
+libc = ctypes.CDLL(None)
+libc.opendir.restype = libc.readdir.restype = ctypes.c_void_p
+stream = ctypes.c_void_p(libc.opendir(b"d"))
+for _ in range(int(sys.argv[1])):
+    libc.rewinddir(stream)
+    while libc.readdir(stream):
+        pass
+"""
+
+
 def calls(lister, script):
-    """How often each system call was made."""
+    """How often each system call was made; `asked`: a statx for which the file system's server is asked."""
     trace = lister.root.parent / "trace"
     lister.sh(f"strace -f -o {trace} {script}")
     text = trace.read_text()
-    return {name: len(re.findall(rf"\b{name}\(", text)) for name in ("statx", "getdents64", "openat")}
+    made = {name: len(re.findall(rf"\b{name}\(", text)) for name in ("statx", "getdents64", "openat")}
+    return {**made, "asked": text.count("AT_STATX_FORCE_SYNC")}
 
 
 def test_what_it_costs(lister):
@@ -177,3 +246,7 @@ def test_what_it_costs(lister):
     assert lister() == FIRST
     counted = calls(lister, "ls d")
     assert counted["getdents64"] == 0, counted
+    (lister.root.parent / "again.py").write_text(LISTS_AGAIN)
+    once, often = (calls(lister, f"{sys.executable} ../again.py {times}") for times in (1, 11))
+    # The trunk's times; the others are of the dots.
+    assert {name: often[name] - once[name] for name in once} == {"asked": 10, "statx": 30, "getdents64": 0, "openat": 0}

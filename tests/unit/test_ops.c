@@ -422,6 +422,25 @@ Test(serve, what_is_found_is_adopted)
     cr_assert_eq(answer->answer.entry[0].ino, ino, "the first stays");
 }
 
+Test(serve, what_takes_the_place_of_a_file_is_adopted)
+{
+    place_file("r/out/native", "");
+    uint64_t ino = ino_at(place_path("r/out/native"));
+    cr_assert_eq(result(ME, with_entry(named(MESSAGE_ADOPT, "out", "native"), DT_REG, ino)), 0);
+    cr_assert_eq(unlink(place_path("r/out/native")), 0);
+    cr_assert_eq(result(YOU, with_entry(named(MESSAGE_ADOPT, "out", "native"), DT_DIR, ino)), MESSAGE_EXISTS);
+    assert_entry("out", "native", RECORD_LIVE, 0, ino);
+    cr_assert_eq(mkdir(place_path("r/out/native"), 0700), 0);
+    const uint64_t other = ino_at(place_path("r/out/native"));
+    const struct message *answer = ask(YOU, with_entry(named(MESSAGE_ADOPT, "out", "native"), DT_DIR, other));
+    cr_assert_eq(answer->result, 0);
+    cr_assert_eq(answer->answer.entry[0].type, DT_DIR);
+    assert_entry("out", "native", RECORD_LIVE, 0, other);
+    uint64_t redirected = born("out", "mine");
+    cr_assert_eq(result(YOU, with_entry(named(MESSAGE_ADOPT, "out", "mine"), DT_DIR, other)), MESSAGE_EXISTS);
+    assert_entry("out", "mine", RECORD_LIVE, 1000, redirected);
+}
+
 Test(serve, what_is_gone_again_is_not_adopted)
 {
     cr_assert_eq(result(ME, with_entry(named(MESSAGE_ADOPT, "out", "native"), DT_REG, 5)), MESSAGE_ABSENT);
