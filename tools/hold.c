@@ -7,9 +7,9 @@
 #include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/sys.h"
 #include "command.h"
 #include "scheduler.h"
@@ -64,16 +64,16 @@ bool hold_is_taken(const char *root)
 }
 
 /* Its heartbeats, on a thread of its own; the session that is held ends with the process, or when another one supersedes it
- * because this host stood still for longer than a lease. */
+ * because this host stood still for longer than a lease. It waits by the kernel's clock, which nobody can set; libc waits by
+ * one that may be set, or that a preloaded library may have replaced (base/clock.h). */
 static struct {
     pthread_t thread;
-    pthread_mutex_t lock;
-    pthread_cond_t wakes;
-    bool runs, ends;
+    bool runs;
+    uint32_t ends; /* a futex */
     const char *root;
     struct session session; /* which it is, no members */
     uint16_t number;
-} beats = {.lock = PTHREAD_MUTEX_INITIALIZER, .wakes = PTHREAD_COND_INITIALIZER};
+} beats;
 
 static void hold_beat(void)
 {
@@ -85,18 +85,11 @@ static void hold_beat(void)
 
 static void *hold_go_on_beating(void *context)
 {
-    struct timespec until;
-    pthread_mutex_lock(&beats.lock);
-    while (!beats.ends) {
-        pthread_mutex_unlock(&beats.lock);
+    const struct timespec pause = clock_split(SESSION_BEAT);
+    while (__atomic_load_n(&beats.ends, __ATOMIC_ACQUIRE) == 0) {
         hold_beat();
-        pthread_mutex_lock(&beats.lock);
-        clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_sec += SESSION_BEAT / CLOCK_SECOND;
-        if (!beats.ends)
-            pthread_cond_timedwait(&beats.wakes, &beats.lock, &until);
+        sys_futex_wait(&beats.ends, 0, &pause);
     }
-    pthread_mutex_unlock(&beats.lock);
     return context;
 }
 
@@ -108,7 +101,7 @@ static void hold_begin_beating(const struct hold *hold, const struct session *se
     beats.session =
         (struct session){.id = session->id, .epoch = session->epoch, .founded = session->founded, .lease = session->lease};
     beats.number = hold->number;
-    beats.ends = false;
+    beats.ends = 0;
     stopping_set_lease(began + session->lease);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -118,10 +111,8 @@ static void hold_begin_beating(const struct hold *hold, const struct session *se
 
 void hold_rest(void)
 {
-    pthread_mutex_lock(&beats.lock);
-    beats.ends = true;
-    pthread_cond_signal(&beats.wakes);
-    pthread_mutex_unlock(&beats.lock);
+    __atomic_store_n(&beats.ends, 1, __ATOMIC_RELEASE);
+    sys_futex_wake(&beats.ends, 1);
     if (beats.runs)
         pthread_join(beats.thread, NULL);
     beats.runs = false;

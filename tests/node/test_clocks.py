@@ -5,10 +5,11 @@ nodes a process compares the time with its daemon's lease."""
 
 import shutil
 import subprocess
+import time
 
 import pytest
 
-from conftest import IS_SUPERUSER, PYTHON, run
+from conftest import IS_SUPERUSER, PYTHON, environment, run, wait_until
 
 LIES = ["86400", "-86400", "frozen"]
 SETTINGS = {"SHUNT_FABRIC": "tcp", "SHUNT_DEADLINE": 10}
@@ -70,6 +71,45 @@ def test_tools_and_daemons_with_another_time_go_on(shunt, build, tmp_path, lie):
     run([*words, shunt.path, "exec", "--root", root, "--node", "a", "--", PYTHON, "-c", LOOKS], cwd=root, **SETTINGS).check()
     for node in "ba":
         run([*words, shunt.path, "stop", "--root", root, "--node", node], **SETTINGS).check()
+
+
+def begin_to_hold(shunt, build, root, lie, verb, trace):
+    """A tool that holds a root, and stands still before its first rename; it goes on when the tracer ends."""
+    root.mkdir()
+    shunt.run(root, ["sh", "-c", "mkdir d; echo x >d/f"], "branch", keep=True, cwd=root).check()
+    if verb == "fsck":
+        (root / "d" / "f").write_text("there twice")
+    stands = ["strace", "-f", "-o", trace, "-e", "trace=renameat2,utimensat", "-e", "inject=renameat2:delay_enter=600s:when=1"]
+    words = [*stands, *lying(build, lie), shunt.path, verb, *(["--repair"] if verb == "fsck" else []), root]
+    return subprocess.Popen(words, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def when_it_beat(root):
+    return max((beat.stat().st_mtime_ns for beat in root.glob(".shunt/session/beat.*")), default=0)
+
+
+@pytest.mark.unsanitized
+def test_a_tool_that_holds_a_root_beats_as_often_as_ever(shunt, build, tmp_path):
+    if shutil.which("strace") is None:
+        pytest.skip("there is no strace")
+    cases = [*((lie, "export") for lie in LIES), ("frozen", "fsck")]
+    began = time.monotonic()
+    held = [(tmp_path / f"{verb}{lie}", tmp_path / f"trace-{verb}{lie}") for lie, verb in cases]
+    tools = [begin_to_hold(shunt, build, root, *case, trace) for case, (root, trace) in zip(cases, held)]
+    try:
+        for root, _ in held:
+            wait_until(lambda root=root: when_it_beat(root) != 0, 60)
+        for _ in range(2):
+            before = [when_it_beat(root) for root, _ in held]
+            for (root, _), beat in zip(held, before):
+                wait_until(lambda root=root, beat=beat: when_it_beat(root) != beat, 60)
+        most = 4 + (time.monotonic() - began) / 2  # one every 2 s, and those of its begin
+        assert [trace.read_text().count("beat.") <= most for _, trace in held] == [True] * len(cases)
+    finally:
+        for tool in tools:
+            tool.kill()
+    said = [tool.communicate(timeout=60)[0] for tool in tools]
+    assert all("is a plain directory" in words or "1 repaired" in words for words in said), said
 
 
 @pytest.mark.skipif(not may_make_time_namespaces(), reason="needs time namespaces")
