@@ -56,26 +56,42 @@ static ssize_t attributes_get_to(int to, const char *name, char *value)
     return SYS4(SYS_fgetxattr, to, name, value, XATTR_SIZE_MAX);
 }
 
+/* What is too large to be read is there. */
+static bool attributes_is_there(ssize_t size)
+{
+    return size >= 0 || size == -ERANGE || size == -E2BIG;
+}
+
+static bool attributes_match_absence(struct attributes *room, int to, const char *name, bool change)
+{
+    if (!attributes_is_there(attributes_get_to(to, name, room->to_value)))
+        return true;
+    long error = change ? SYS2(SYS_fremovexattr, to, name) : -EPERM;
+    return error == 0 || error == -ENODATA;
+}
+
 /* Makes one equal if it is not and `change` says so. True: it is equal, or there is nothing to be equal to.
  */
 static bool attributes_match(struct attributes *room, const char *from, int to, const char *name, bool change)
 {
     ssize_t wanted = attributes_get_from(from, name, room->from_value);
+    if (wanted == -ENODATA)
+        return attributes_match_absence(room, to, name, change);
     if (wanted < 0)
-        return wanted != -ERANGE && wanted != -E2BIG;
+        return !attributes_is_there(wanted);
     ssize_t now = attributes_get_to(to, name, room->to_value);
     if (now == wanted && memcmp(room->from_value, room->to_value, (size_t)now) == 0)
         return true;
     return change && SYS5(SYS_fsetxattr, to, name, room->from_value, wanted, 0) == 0;
 }
 
-/* False: one is there that should not be. */
-static bool attributes_match_absence(struct attributes *room, const char *from, int to, const char *name, bool change)
+static bool attributes_match_list(struct attributes *room, const char *from, int to, const char *list, ssize_t size,
+                                  bool change)
 {
-    if (attributes_get_from(from, name, room->from_value) != -ENODATA)
-        return true;
-    long error = change ? SYS2(SYS_fremovexattr, to, name) : -EPERM;
-    return error == 0 || error == -ENODATA;
+    bool equal = true;
+    for (const char *name = list; size > 0 && name < list + size; name += strlen(name) + 1)
+        equal = (!attributes_carried(name) || attributes_match(room, from, to, name, change)) && equal;
+    return equal;
 }
 
 static bool attributes_match_lists(struct attributes *room, const char *from, int to, bool change)
@@ -84,11 +100,8 @@ static bool attributes_match_lists(struct attributes *room, const char *from, in
     ssize_t to_size = SYS3(SYS_flistxattr, to, room->to_list, sizeof room->to_list);
     if (from_size == -E2BIG || from_size == -ERANGE)
         return false;
-    bool equal = true;
-    for (const char *name = room->from_list; from_size > 0 && name < room->from_list + from_size; name += strlen(name) + 1)
-        equal = (!attributes_carried(name) || attributes_match(room, from, to, name, change)) && equal;
-    for (const char *name = room->to_list; to_size > 0 && name < room->to_list + to_size; name += strlen(name) + 1)
-        equal = (!attributes_carried(name) || attributes_match_absence(room, from, to, name, change)) && equal;
+    bool equal = attributes_match_list(room, from, to, room->from_list, from_size, change);
+    equal = attributes_match_list(room, from, to, room->to_list, to_size, change) && equal;
     for (size_t i = 0; i < sizeof attributes_unlisted / sizeof *attributes_unlisted; i++)
         equal = attributes_match(room, from, to, attributes_unlisted[i], change) && equal;
     return equal;
@@ -101,6 +114,17 @@ int attributes_copy(const char *from, int to)
         return -ENOMEM;
     attributes_match_lists(room, from, to, true);
     bool equal = attributes_match_lists(room, from, to, false);
+    free(room);
+    return equal ? 0 : RECORD_WHY_ATTRIBUTES;
+}
+
+int attributes_copy_one(const char *from, int to, const char *name)
+{
+    struct attributes *room = malloc(sizeof *room);
+    if (!room)
+        return -ENOMEM;
+    attributes_match(room, from, to, name, true);
+    bool equal = attributes_match(room, from, to, name, false);
     free(room);
     return equal ? 0 : RECORD_WHY_ATTRIBUTES;
 }

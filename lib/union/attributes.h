@@ -13,5 +13,8 @@
  * alone. */
 int attributes_copy(const char *from, int to);
 
+/* The same of one of them, which may be one that is not listed. */
+int attributes_copy_one(const char *from, int to, const char *name);
+
 /* Does this one say anything that a mirror must say too? */
 bool attributes_carried(const char *name);

@@ -155,3 +155,37 @@ def test_what_an_outsider_does_on_another_node_is_listed(nodes, placement):
             assert lister.stdout.readline() == f"core.{i}\n"
             print(file=outsider.stdin, flush=True)
         nodes.together(outsider, lister)
+
+
+# The layout of a directory, changed by somebody's setfattr; and of the files that both nodes make after that.
+CHANGES_OF_LAYOUT = {"set": "setfattr -n ceph.dir.layout.stripe_count -v 3 {}", "removed": "setfattr -x ceph.dir.layout {}"}
+STRIPES = "touch {0} && getfattr --only-values -n ceph.file.layout.stripe_count {0}"
+
+
+def stripes_after_changes(run, nodes, directory):
+    """run(node, script) -> what it prints."""
+    told = {}
+    for changer in range(nodes.count):
+        for change, script in CHANGES_OF_LAYOUT.items():
+            run(changer, script.format(directory))
+            told[changer, change] = [run(node, STRIPES.format(directory / f"{change}-{changer}-{node}")) for node in range(nodes.count)]
+    return told
+
+
+def test_a_layout_that_comes_and_goes(nodes):
+    """A directory's default layout, set and removed on one node, is that of the files which both make next."""
+    def printed(words, node):
+        process = nodes.begin(node, *words, stdout=subprocess.PIPE, text=True)
+        out, _ = process.communicate(timeout=cephfs.PATIENCE)
+        assert process.returncode == 0, (words, out)
+        return out
+    nodes.run(0, "mkdir", nodes.place / "layouts")
+    native = stripes_after_changes(lambda node, script: printed(["sh", "-c", script], node), nodes, nodes.place / "layouts")
+    assert native == {(changer, change): ["3", "3"] if change == "set" else ["1", "1"] for changer, change in native}
+    with nodes.session("branch"):
+        directory = nodes.shared("layouts")
+        told = stripes_after_changes(lambda node, script: printed(nodes.tool(node, "exec", "--", "sh", "-c", script), node), nodes,
+                                     directory)
+        trunk = nodes.ceph.mounts[0] / directory.relative_to(nodes.place)
+        assert not [name for name in trunk.iterdir() if name.name.startswith(tuple(CHANGES_OF_LAYOUT))]  # they are in branches
+    assert told == native

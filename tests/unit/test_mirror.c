@@ -247,6 +247,23 @@ Test(mirror, is_synced_and_removed, .init = scene_init, .fini = place_finish)
     cr_assert_eq(place_count("b/n1.1"), 0);
 }
 
+Test(attributes, one_that_is_not_listed_goes, .init = scene_init, .fini = place_finish)
+{
+    if (!mirror_give("user.layout", "wide", 4))
+        return;
+    cr_assert_eq(mkdir(place_path("copy"), 0700), 0);
+    int copy = open(place_path("copy"), O_RDONLY | O_DIRECTORY);
+    char from[PATH_MAX];
+    snprintf(from, sizeof from, "%s", place_path("out"));
+    cr_assert_eq(attributes_copy_one(from, copy, "user.layout"), 0);
+    cr_assert(mirror_has("copy", "user.layout", "wide", 4));
+    cr_assert_eq(removexattr(from, "user.layout"), 0);
+    cr_assert_eq(attributes_copy_one(from, copy, "user.layout"), 0);
+    cr_assert_lt(getxattr(place_path("copy"), "user.layout", NULL, 0), 0);
+    cr_assert_eq(attributes_copy_one(from, copy, "no.such"), 0, "what the file system does not know");
+    close(copy);
+}
+
 Test(attributes, which_are_carried)
 {
     cr_assert(attributes_carried("user.x") && attributes_carried("trusted.lov") && attributes_carried("security.capability") &&
