@@ -45,7 +45,7 @@ static const struct open_how dead_end_directory = {.flags = O_WRONLY | O_CLOEXEC
 
 static bool dead_end_may_ask(void)
 {
-    return !__atomic_load_n(&shim_state.process.is_filtered, __ATOMIC_RELAXED) && !valgrind_is_there();
+    return !process_is_filtered() && !valgrind_is_there();
 }
 
 /* The name's absolute path, in s->real; NULL: it cannot be told. Its end, where the name begins. */

@@ -177,16 +177,27 @@ void process_forget_readable(void)
             __atomic_store_n(&shim_state.process.readable[i], 0, __ATOMIC_RELAXED);
 }
 
+static uint32_t *process_filtered(void)
+{
+    uint32_t *first = shim_state.process.first_is_filtered;
+    return first != NULL ? first : &shim_state.process.is_filtered;
+}
+
 void process_will_be_filtered(void)
 {
-    __atomic_store_n(&shim_state.process.is_filtered, 1, __ATOMIC_RELAXED);
+    __atomic_store_n(process_filtered(), 1, __ATOMIC_RELAXED);
+}
+
+bool process_is_filtered(void)
+{
+    return __atomic_load_n(process_filtered(), __ATOMIC_RELAXED) != 0;
 }
 
 /* Programs that look at files and allow themselves few system calls have readlink(2) among these, not getcwd(2) (file(1)),
  * which takes half as long and needs no /proc. */
 bool process_working_directory(char to[PATH_MAX])
 {
-    if (__builtin_expect(__atomic_load_n(&shim_state.process.is_filtered, __ATOMIC_RELAXED), 0)) {
+    if (__builtin_expect(process_is_filtered(), 0)) {
         const long length = sys_readlinkat(AT_FDCWD, "/proc/thread-self/cwd", to, PATH_MAX - 1);
         to[length > 0 ? length : 0] = '\0';
     } else if (sys_getcwd(to, PATH_MAX) <= 0) {

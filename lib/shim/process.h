@@ -32,8 +32,10 @@ bool process_root_has_moved(struct names_root *, const char *way);
 
 /* Where this process works, as the kernel tells it. False: nowhere that has a path. */
 bool process_working_directory(char to[PATH_MAX]);
-/* It is about to restrict its system calls (seccomp). */
+/* It is about to restrict its system calls (seccomp); and may it have done so? Asked and told by all instances of the library
+ * in the process (wrap_namespace.c). */
 void process_will_be_filtered(void);
+bool process_is_filtered(void);
 
 #define PROCESS_PAGE 4096 /* no machine has smaller ones */
 

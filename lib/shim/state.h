@@ -57,9 +57,11 @@ struct process_state {
      * Emptied when a root turns out to be elsewhere: then no path is, which is slow and right. */
     char heads[PROCESS_HEADS][PROCESS_HEAD];
     struct config config;
+    /* Of an instance in a namespace of the loader's (wrap_namespace.c): `is_filtered` of the first one; NULL: this is that one.
+     * Set by who loads it, before there is code of the program's in that namespace. */
+    uint32_t *first_is_filtered;
     /* The rest changes. Each word stands for itself: written by any thread, relaxed, the last one stays. */
-    uint32_t
-        is_filtered; /* it may allow itself few system calls by now: set, and never taken back (process_working_directory) */
+    uint32_t is_filtered;     /* it may allow itself few system calls by now: set, and never taken back (process_is_filtered) */
     uint32_t claims_in_trunk; /* names that were claimed in the trunk since one was in a branch, up to a few
                                  (target_pin_is_likely) */
     uint32_t taken;           /* how often memory was taken away: read and counted by seq_cst (process.h) */

@@ -24,12 +24,16 @@ static unsigned wrap_namespace_size(const struct link_map *first)
     return size;
 }
 
-/* Does the instance there serve what this one serves? It reads the environment as it is now. */
+/* Does the instance there serve what this one serves? It reads the environment as it is now. Then it is told of this one. */
 static bool wrap_namespace_is_served(const struct link_map *there, const Dl_info *here)
 {
     const uintptr_t offset = (uintptr_t)&shim_state - (uintptr_t)here->dli_fbase;
-    const struct shim_state *theirs = (const struct shim_state *)(there->l_addr + offset);
-    return theirs->process.count == shim_state.process.count;
+    struct shim_state *theirs = (struct shim_state *)(there->l_addr + offset);
+    uint32_t *first = shim_state.process.first_is_filtered;
+    if (theirs->process.count != shim_state.process.count)
+        return false;
+    theirs->process.first_is_filtered = first != NULL ? first : &shim_state.process.is_filtered;
+    return true;
 }
 
 /* A namespace with this library and nothing of the program's in it; NULL: none can be made. */

@@ -8,7 +8,7 @@ import shutil
 
 import pytest
 
-from conftest import IS_SUPERUSER, PYTHON, assert_equal_text, run
+from conftest import IS_SUPERUSER, PYTHON, Shunt, assert_equal_text, run
 from test_failures import as_nobody, everybodys  # noqa: F401: a fixture
 
 unsanitized = pytest.mark.unsanitized
@@ -186,6 +186,29 @@ def test_code_with_a_c_library_that_cannot_be_served_is_warned_of(shunt, root, p
     done = shunt.run(root, [programs / "rough_spaces", programs / "libplugin.so", "alone"], cwd=root)
     assert done.status == 0
     assert "libplugin.so: warning: loaded with a C library of its own, so shunt does not see what it does" in done.err
+
+
+@unsanitized
+@pytest.mark.parametrize("story, expected", [
+    ("go", "gone to and fro\n"), ("restrict", "0 -1 -1 0 -1 -1\n"), ("be restricted", "0 -1 -1 0 -1 -1\n")])
+def test_what_the_process_becomes_is_seen_by_code_with_a_c_library_of_its_own(pair, programs, story, expected):
+    """The working directory; a filter of system calls."""
+    native, shunt = pair.both(f"{programs}/rough_spaces {programs}/libplugin.so '{story}' 2>&1")
+    assert native == expected
+    assert_equal_text(native, shunt)
+
+
+@unsanitized
+@pytest.mark.skipif(not IS_SUPERUSER, reason="becomes another user")
+@pytest.mark.parametrize("story, expected", [("become", "0 0 0 0\n"), ("become at once", "0 0 -1 0\n")])
+def test_another_user_by_code_with_a_c_library_of_its_own(everybodys, programs, story, expected):  # noqa: F811
+    """An instance of the library that has not used the root before is refused, as a program is that is executed then."""
+    for name in "rough_spaces", "libplugin.so":
+        shutil.copy(programs / name, everybodys)
+    done = Shunt(everybodys / "build").run(everybodys / "root", ["../rough_spaces", everybodys / "libplugin.so", story],
+                                           cwd=everybodys / "root", SHUNT_RUN_DIR=everybodys / "run")
+    assert done.check() == expected
+    assert ("served for another user" in done.err) == (story == "become at once")
 
 
 NEWER = r"""

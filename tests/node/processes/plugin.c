@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "few_calls.h"
+
 #define PLUGIN __attribute__((visibility("default")))
 
 int plugin_make(const char *prefix, int count);
@@ -29,4 +31,22 @@ int plugin_see(const char *path);
 PLUGIN int plugin_see(const char *path)
 {
     return access(path, F_OK);
+}
+
+int plugin_go(const char *path);
+PLUGIN int plugin_go(const char *path)
+{
+    return chdir(path);
+}
+
+int plugin_become(int user);
+PLUGIN int plugin_become(int user)
+{
+    return setuid((uid_t)user);
+}
+
+int plugin_restrict(void);
+PLUGIN int plugin_restrict(void)
+{
+    return few_calls_begin();
 }

@@ -2,53 +2,20 @@
  * SPDX-FileCopyrightText: The shunt authors */
 
 /* restricted FILE...: a program that allows itself only the system calls that looking at files needs, and is killed for others.
- * The list is that of file(1) 5.45. With BY_CALL in its environment it asks the kernel as libseccomp does. */
+ */
 
 #include <fcntl.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
-static const int allowed[] = {
-#ifdef __x86_64__
-    SYS_access,       SYS_dup2,           SYS_getdents,     SYS_lstat,      SYS_open,      SYS_readlink, SYS_select,
-    SYS_stat,         SYS_unlink,         SYS_utimes,
-#endif
-    SYS_brk,          SYS_close,          SYS_exit,         SYS_exit_group, SYS_faccessat, SYS_fcntl,    SYS_fstat,
-    SYS_futex,        SYS_getdents64,     SYS_ioctl,        SYS_lseek,      SYS_madvise,   SYS_mmap,     SYS_mprotect,
-    SYS_mremap,       SYS_munmap,         SYS_newfstatat,   SYS_openat,     SYS_pread64,   SYS_read,     SYS_readlinkat,
-    SYS_rt_sigaction, SYS_rt_sigprocmask, SYS_rt_sigreturn, SYS_statx,      SYS_sysinfo,   SYS_umask,    SYS_getpid,
-    SYS_getrandom,    SYS_write,          SYS_writev,
-};
-
-static int restricted_begin(void)
-{
-    struct sock_filter filter[2 * sizeof allowed / sizeof *allowed + 2];
-    unsigned short used = 0;
-    filter[used++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
-    for (size_t i = 0; i < sizeof allowed / sizeof *allowed; i++) {
-        filter[used++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)allowed[i], 0, 1);
-        filter[used++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
-    }
-    filter[used++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
-    const struct sock_fprog program = {used, filter};
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
-        return -1;
-    return getenv("BY_CALL") != NULL ? (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program)
-                                     : prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
-}
+#include "few_calls.h"
 
 int main(int count, char *arguments[])
 {
     static struct stat seen;
     static char bytes[16];
-    if (restricted_begin() != 0)
+    if (few_calls_begin() != 0)
         return 9;
     for (int i = 1; i < count; i++) {
         const int fd = open(arguments[i], O_RDONLY);
