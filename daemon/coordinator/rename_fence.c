@@ -94,7 +94,7 @@ int rename_fence_begin(struct shuntd *shuntd, struct operation *from, int (*then
         return -ENOMEM;
     *step = (struct step){.operation = from->id, .then = then};
     from->rename.fenced = true;
-    operation_await(shuntd->home, from->id); /* no process goes by what it remembers till then */
+    operation_await(shuntd->home, from->id); /* no kernel's memory of paths is gone by till then */
     return rename_fence_tell_all(shuntd, from->id, false, rename_fence_all_know, step);
 }
 

@@ -2,9 +2,9 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #pragma once
 
-/* Directories on their way to another name. Processes remember which directory path leads to (lib/shim/parent_cache.h): before
- * one is renamed all daemons of the session raise their channels' `places`, so that nobody goes by that, and after it
- * again. A daemon that is gone renames nothing any more. */
+/* Directories on their way to another name. Where a node's kernel goes by names that it has seen (NFS), it does so on the way
+ * to a directory, too: before one is renamed all daemons of the session raise their channels' `places`, so that processes ask
+ * the server (target_way_changes), and after it again. A daemon that is gone renames nothing any more. */
 
 #include "rpc/collective.h"
 #include "shuntd.h"

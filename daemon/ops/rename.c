@@ -301,7 +301,7 @@ static int rename_tell_places(struct shuntd *shuntd, const struct operation *fro
     return from->before.type == DT_DIR ? rename_moved_directory(shuntd, from, to) : 0;
 }
 
-/* All nodes hear of the new places before their processes go by what they remember again. */
+/* All nodes hear of the new places before their processes go by what their kernels remember again. */
 int completion_pair(struct shuntd *shuntd, struct operation *from, struct operation *to, const struct message *renamed)
 {
     struct record_entry moved = from->before;

@@ -180,7 +180,7 @@ struct channel {
     uint32_t losses;      /* raised when a bit was cleared, before the names leave the index */
     uint32_t hints;       /* how many location hints are there, less one: CHANNEL_LOCATION_HINTS, or the first */
     uint64_t places;      /* how many renames of directories are under way in the session, and from CHANNEL_PLACES on, how often
-                           * one had another place or let others through: once for the memory of where words led */
+                           * one had another place or let others through: for what a node's kernel keeps of paths (NFS) */
     pthread_mutex_t life; /* robust, shared, held by the daemon */
     uint8_t apart_1[128];
     uint32_t doorbell;  /* raised and woken for a sleeping daemon; a futex */

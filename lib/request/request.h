@@ -76,7 +76,7 @@ bool request_is_slow_lookup(const struct request_channel *);
 /* May this node's kernel go by a name that another node of the session has changed since (NFS)? */
 bool request_keeps_names(const struct request_channel *);
 /* Changes when a directory is renamed, or lets others through; while that is under way (request_are_places_kept), nothing
- * that was seen before is to be gone by, or remembered. */
+ * that this node's kernel has seen of a path before is to be gone by (names_are_kept). */
 uint64_t request_places(const struct request_channel *);
 static inline bool request_are_places_kept(uint64_t places)
 {

@@ -2,9 +2,9 @@
  * SPDX-FileCopyrightText: The shunt authors */
 
 /* whereabouts DIRECTORY: uses relative paths next to the directory and in it by turns, where the working directory changes
- * in each way that there is: by path, by descriptor, by a system call, by a walk of a tree, in children that share the
- * program's memory, in those of fork, in threads that have one of their own, in a signal's handler. Prints what went
- * wrong: where a file is that is in the directory alone, it must be found, and nowhere else. */
+ * in each way that there is: by path, by descriptor, by a system call, by the instruction of one, by a walk of a tree, in
+ * children that share the program's memory, in those of fork, in threads that have one of their own, in a signal's handler.
+ * Prints what went wrong: where a file is that is in the directory alone, it must be found, and nowhere else. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,6 +21,8 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "base/sys.h"
 
 #define ROUNDS 200
 #define SHORT_ROUNDS 20
@@ -61,6 +63,15 @@ static void by_system_call(void)
     must_be(1, "SYS_chdir");
     syscall(SYS_fchdir, beside_fd);
     must_be(0, "SYS_fchdir");
+}
+
+/* Which no library sees. */
+static void by_instruction(void)
+{
+    sys_call(SYS_chdir, (long)within, 0, 0, 0, 0, 0);
+    must_be(1, "the instruction of chdir");
+    sys_call(SYS_fchdir, beside_fd, 0, 0, 0, 0, 0);
+    must_be(0, "the instruction of fchdir");
 }
 
 /* One that fails changes nothing. */
@@ -268,8 +279,8 @@ int main(int argc, char **argv)
         return 2;
     beside_fd = open(beside, O_PATH | O_DIRECTORY);
     within_fd = open(within, O_RDONLY | O_DIRECTORY);
-    void (*const ways[])(void) = {by_path, by_descriptor,  by_system_call, by_nothing,   by_nftw,
-                                  by_fts,  in_vfork_child, in_fork_child,  with_handlers};
+    void (*const ways[])(void) = {by_path, by_descriptor, by_system_call, by_instruction, by_nothing,
+                                  by_nftw, by_fts,        in_vfork_child, in_fork_child,  with_handlers};
     for (int i = 0; i < SHORT_ROUNDS; i++)
         for (size_t way = 0; way < sizeof ways / sizeof *ways; way++)
             ways[way]();
