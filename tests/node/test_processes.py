@@ -9,6 +9,7 @@ import os
 import pathlib
 import platform
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -71,6 +72,40 @@ def test_a_program_is_looked_into_once(shunt, programs, tmp_path):
     assert run([program], cwd=tmp_path / "root").check() == "1 0\n" * 3
     under = shunt.run(".", [program], cwd=tmp_path / "root").check().split("\n")[:3]
     assert under == ["2 0", "1 0", "1 0"]
+
+
+@pytest.fixture
+def permissions(programs, tmp_path):
+    """(a program of processes/, one that it is to execute)."""
+    if not IS_SUPERUSER:
+        pytest.skip("asks for permission events")
+    shutil.copy("/bin/true", tmp_path / "program")
+    watcher = programs / "rough_permissions"
+    if run([watcher, tmp_path / "program", tmp_path / "program"]).status == 3:
+        pytest.skip("may not ask for permission events")
+    return watcher, tmp_path / "program"
+
+
+@unsanitized
+def test_a_watcher_is_asked_for_permission_to_look_into_a_program(shunt, permissions, tmp_path):
+    """Twice more where it is not known, to open and to read it. A shell does not know what the one that started it does."""
+    (tmp_path / "root").mkdir()
+    watcher, program = permissions
+    wait_until(lambda: time.time() - os.stat(program).st_ctime > 4)
+    native = run([watcher, program, program]).check()
+    times = int(native.split("asked ")[1].split()[0])
+    assert native == (f"execve: 0, asked {times} times\nposix_spawn: 0, asked {times} times\nsystem: 0, asked {times} times\n" * 2)
+    known = native.replace(f"system: 0, asked {times} ", f"system: 0, asked {times + 2} ")
+    assert shunt.run(".", [watcher, program, program, "known"], cwd=tmp_path / "root").check().startswith(known)
+    unknown = known.replace(f"asked {times} ", f"asked {times + 2} ", 1)
+    assert shunt.run(".", [watcher, program, program], cwd=tmp_path / "root").check().startswith(unknown)
+
+
+@unsanitized
+def test_a_watcher_that_is_asked_has_programs_of_that_directory_executed(pair, permissions):
+    native, shunt = pair.both(f"mkdir d; cp /bin/true d/program; touch d/one d/two; {permissions[0]} d d/program")
+    assert native == "execve: 0\nposix_spawn: 0\nsystem: 0\nlisting: 5\n" * 2
+    assert_equal_text(native, shunt)
 
 
 @unsanitized
