@@ -208,6 +208,35 @@ def test_a_shell_that_goes_on_without_an_export(session):
     assert result.status != 0 and "run 'shunt start" in result.err, result
 
 
+PROGRAMS = r"""
+$SHUNT stop --root $ROOT
+at() { echo "at $1" >&2; }
+at nothing; true; /bin/true; env true; cat /dev/null; ls /; (cd /; /bin/true)
+at ls; ls $ROOT/out $ROOT $ROOT/none
+at cat; cat $ROOT/out/one $ROOT/out/two
+at env; env ls $ROOT/out
+at shell; for i in 1 2 3; do echo words >$ROOT/out/$i; test -e $ROOT/out; done; cd $ROOT/out
+at subshell; (echo words >$ROOT/out/other; test -e $ROOT/out)
+at child; sh -c "echo words >$ROOT/out/other; test -e $ROOT/out; /bin/true"
+at "nothing more"; /bin/true; env true; (cd /; true)
+"""
+
+
+def test_each_program_that_comes_to_the_root_says_once_why_it_fails(session):
+    """Without an export. One that does not come to it says nothing; what a shell has said, its forks do not say again."""
+    session.start("n1")
+    (session.root / "out").mkdir()
+    result = session("exec", "--", "bash", "-c", PROGRAMS, ROOT=session.root, SHUNT=session.shunt.path)
+    said = {}
+    for line in result.err.splitlines():
+        if line.startswith("at "):
+            said[line.removeprefix("at ")] = 0
+        elif line.startswith(f"shunt: {session.root}: "):
+            assert "run 'shunt start" in line, line
+            said[list(said)[-1]] += 1
+    assert said == {"nothing": 0, "ls": 1, "cat": 1, "env": 1, "shell": 1, "subshell": 0, "child": 1, "nothing more": 0}, result.err
+
+
 def test_a_session_that_begins_later_is_seen(session):
     """By a shell that saw the root plain in between, and by its children."""
     session.start("n1")
