@@ -14,7 +14,6 @@
 
 #define UNTRIED 0
 #define NEVER (-1)
-#define OPENED ((uint64_t)1 << 32)
 
 /* Keys that are none. */
 #define FREE 0
@@ -35,8 +34,8 @@ static struct fdcache_root *fdcache_near_of(const struct names_root *root)
 static bool fdcache_is_it(const struct names_root *root, const struct fdcache_kept *kept)
 {
     struct statx stat;
-    return sys_statx(kept->fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &stat) == 0 && stat.stx_ino == kept->ino &&
-           names_device(&stat) == root->device;
+    return BROKEN("number-unseen") || (sys_statx(kept->fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &stat) == 0 &&
+                                       stat.stx_ino == kept->ino && names_device(&stat) == root->device);
 }
 
 static int fdcache_open_directory(int at, const char *path)
@@ -49,9 +48,7 @@ static bool fdcache_keep(int fd, struct fdcache_kept *to)
 {
     struct statx stat = {0};
     int code = sys_statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &stat);
-    __atomic_add_fetch(&shim_state.fdcache.opened, 1, __ATOMIC_SEQ_CST);
     *to = (struct fdcache_kept){code == 0 ? (int)SYS3(SYS_fcntl, fd, F_DUPFD_CLOEXEC, NEAR_LOWEST) : NEVER, stat.stx_ino};
-    __atomic_add_fetch(&shim_state.fdcache.opened, OPENED - 1, __ATOMIC_SEQ_CST);
     sys_close(fd);
     return to->fd >= 0;
 }
@@ -169,30 +166,14 @@ static int fdcache_find_or_take(const struct names_root *root, struct fdcache_ro
     return number >= 0 ? number : fdcache_take(root, near, key, place, length);
 }
 
-bool fdcache_leaf(const struct names_root *root, const char *place, size_t length, struct fdcache_leaf *leaf, int *directory)
-{
-    if (length > NEAR_PLACE_MAX)
-        return false;
-    struct fdcache_root *near = fdcache_near_of(root);
-    const int number = fdcache_find_or_take(root, near, place, length);
-    if (number < 0)
-        return false;
-    *leaf = (struct fdcache_leaf){number, __atomic_load_n(&shim_state.fdcache.opened, __ATOMIC_SEQ_CST)};
-    *directory = near->leaves[number].kept.fd;
-    const bool is_it = fdcache_is_it(root, &near->leaves[number].kept);
-    if (!is_it)
-        fdcache_lose(near, number);
-    return is_it && (uint32_t)leaf->opened == 0;
-}
-
-bool fdcache_pin_leaf(const struct names_root *root, const char *place, size_t length, struct fdcache_leaf *leaf, int *own)
+bool fdcache_pin_leaf(const struct names_root *root, const char *place, size_t length, int *leaf, int *own)
 {
     struct fdcache_root *near = fdcache_near_of(root);
     const int number = length <= NEAR_PLACE_MAX ? fdcache_find_or_take(root, near, place, length) : -1;
     if (number < 0)
         return false;
     const struct fdcache_kept *kept = &near->leaves[number].kept;
-    *leaf = (struct fdcache_leaf){.number = number};
+    *leaf = number;
     *own = BROKEN("leaf-unpinned") ? kept->fd : fdcache_open_directory(kept->fd, ".");
     const bool is_it = *own >= 0 && fdcache_is_it(root, &(struct fdcache_kept){*own, kept->ino});
     if (*own >= 0 && !is_it)
@@ -202,16 +183,12 @@ bool fdcache_pin_leaf(const struct names_root *root, const char *place, size_t l
     return is_it;
 }
 
-bool fdcache_leaf_held(const struct names_root *root, const struct fdcache_leaf *leaf)
+bool fdcache_leaf_held(const struct names_root *root, int leaf, int own)
 {
-    struct fdcache_root *near = fdcache_near_of(root);
-    const bool is_it = fdcache_is_it(root, &near->leaves[leaf->number].kept);
-    if (!is_it)
-        fdcache_lose(near, leaf->number);
-    return is_it && __atomic_load_n(&shim_state.fdcache.opened, __ATOMIC_SEQ_CST) == leaf->opened;
+    return fdcache_is_it(root, &(struct fdcache_kept){own, fdcache_near_of(root)->leaves[leaf].kept.ino});
 }
 
-void fdcache_lose_leaf(const struct names_root *root, const struct fdcache_leaf *leaf)
+void fdcache_lose_leaf(const struct names_root *root, int leaf)
 {
-    fdcache_lose(fdcache_near_of(root), leaf->number);
+    fdcache_lose(fdcache_near_of(root), leaf);
 }

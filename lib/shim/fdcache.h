@@ -15,11 +15,11 @@
  * on with BRANCH/MIRROR/LEAF, which no other directory has below it, since a mirror's name is random (but a copy of that very
  *    directory): elsewhere nothing is there, which is never believed of a file that is known, and the next try begins with the
  *    question. The path names the branch, which is what fences a branch: of a node that was lost it has another name.
- *  - From a leaf other directories may well have a file of that name. Where a file is only looked at from there, the kernel is
- *    asked once more after it: what was that directory before and after, with nothing kept in between that could have come to
- *    stand there again, was it when the file was looked at. To open, make, change, remove or rename a file each call opens the
- *    leaf for itself: `.` from the kept descriptor, for which the file system is not asked, and which is looked at afterwards.
- *    That number is new, and nobody's but the call's, whatever becomes of the kept one.
+ *  - From a leaf other directories may well have a file of that name. So each call opens the leaf for itself: `.` from the kept
+ *    descriptor, for which the file system is not asked, and which is looked at afterwards. That number is new, and nobody's
+ * but the call's, whatever becomes of the kept one, also if the program saves that, has another directory there for a moment,
+ * and puts it back. Where a file is only looked at, the kernel is asked once more after it whether the call's own number is
+ * that directory still: a program may close, or replace, whatever is open.
  *  - A leaf does not name its branch. A call that makes, removes or renames a file there checks the lease afterwards: if the
  *    process still has it, the branch was not fenced; if not, a new file is removed, a rename is reversed, and the home is told
  *    to look for a removed name.
@@ -43,21 +43,13 @@
 /* The root's directory of branches. False: only the long way leads there. */
 bool fdcache_branches(const struct names_root *, int *directory);
 
-/* Only where names_is_slow_lookup. A leaf to look into, and when it was seen. */
-struct fdcache_leaf {
-    int number;
-    uint64_t opened;
-};
-
-/* The leaf at `place` (BRANCH/MIRROR/LEAF). False: it is not kept. */
-bool fdcache_leaf(const struct names_root *, const char *place, size_t length, struct fdcache_leaf *, int *directory);
-/* The same leaf by a descriptor of this call's own, opened from the kept one, for calls that do more than look: to be closed.
- */
-bool fdcache_pin_leaf(const struct names_root *, const char *place, size_t length, struct fdcache_leaf *, int *own);
-/* After a file was looked at from *directory: was that the leaf? */
-bool fdcache_leaf_held(const struct names_root *, const struct fdcache_leaf *);
+/* Only where names_is_slow_lookup. The leaf at `place` (BRANCH/MIRROR/LEAF): which one it is, and a descriptor of this call's
+ * own, opened from the kept one, to be closed. False: it is not kept. */
+bool fdcache_pin_leaf(const struct names_root *, const char *place, size_t length, int *leaf, int *own);
+/* After a file was looked at from `own`: was that the leaf? */
+bool fdcache_leaf_held(const struct names_root *, int leaf, int own);
 /* A file that was not there is in the leaf of that place: it is another one. */
-void fdcache_lose_leaf(const struct names_root *, const struct fdcache_leaf *);
+void fdcache_lose_leaf(const struct names_root *, int leaf);
 /* That a file is not there may be the leaf's fault, which was removed. */
 static inline bool fdcache_may_have_moved(long result)
 {

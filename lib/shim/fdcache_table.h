@@ -36,6 +36,5 @@ struct fdcache_root {
 };
 
 struct fdcache_state {
-    uint64_t opened; /* how many descriptors are being kept just now, and from 1 << 32 on, how many have been */
     struct fdcache_root roots[NAMES_ROOTS];
 };

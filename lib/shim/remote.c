@@ -18,7 +18,7 @@ static bool remote_is_there(struct target *t)
     int code;
     if (target_place(t) != 0)
         return false;
-    target_come_to_look(t);
+    target_come_to_leaf(t);
     do
         code = sys_statx(t->real_at, t->real_path, AT_SYMLINK_NOFOLLOW | AT_STATX_DONT_SYNC, STATX_INO, &stat);
     while (target_looks_again(t, code));

@@ -59,16 +59,16 @@ struct target {
     bool unseen : 1;                /* the parent is guessed (TARGET_LATER), or its path leads elsewhere by now (target_pin) */
     bool guessed : 1;               /* where it is was remembered, and is not looked at before (TARGET_LOOKS) */
     bool foreign : 1;               /* ... was not so, and by now its path leads to nothing of ours */
-    bool sticky : 1;          /* the parent was seen to be sticky, and others may write it: the kernel protects what is in it */
-    bool by_leaf : 1;         /* it is reached from its leaf's descriptor, which is the call's own (leaf_pin) or kept */
-    bool left_leaf : 1;       /* it was not there */
-    struct fdcache_leaf leaf; /* ... */
-    int leaf_pin;             /* ..., or -1 */
-    int pin;                  /* the parent, or -1 (target_pin) */
-    char *missing;            /* TARGET_NESTED: where the parent goes that is not there either, as `parent/.` */
-    uint16_t want;            /* enum target_want */
-    uint8_t parent;           /* enum target_parent */
-    uint8_t rechecks;         /* how often the daemon saw what this call did not find */
+    bool sticky : 1;    /* the parent was seen to be sticky, and others may write it: the kernel protects what is in it */
+    bool by_leaf : 1;   /* it is reached from its leaf's descriptor (leaf_pin) */
+    bool left_leaf : 1; /* it was not there */
+    int leaf;           /* which is that of those that are kept */
+    int leaf_pin;       /* the call's own, or -1 */
+    int pin;            /* the parent, or -1 (target_pin) */
+    char *missing;      /* TARGET_NESTED: where the parent goes that is not there either, as `parent/.` */
+    uint16_t want;      /* enum target_want */
+    uint8_t parent;     /* enum target_parent */
+    uint8_t rechecks;   /* how often the daemon saw what this call did not find */
     struct view_found found;
     struct scratch *scratch;
 };
@@ -123,10 +123,7 @@ void target_come_to_one_leaf(struct target *, struct target *other);
 bool target_leaf_holds(const struct target *);
 /* After such a call. True: it is not in that leaf any more; the call is to be made once more. */
 bool target_goes_on(struct target *, long result);
-/* The same, but for calls that do nothing but look at it: target_looks_again is to follow. */
-void target_come_to_look(struct target *);
-/* After such a call. True: it is not in that leaf any more, or it was another directory that was looked into; the call is to
- * be made once more. */
+/* The same after a call that does nothing but look. True also if it was another directory that was looked into. */
 bool target_looks_again(struct target *, long result);
 /* What is held in a directory is done in that one, be it renamed or exchanged in between, or another one by now where the path
  * begins, to which another thread has gone. Before a change of a name whose place is the trunk: opens the parent, and has
@@ -199,7 +196,7 @@ void target_forget(struct target *);
 #define TARGET_LOOK(T, CALL)                                                                                                   \
     TARGET_CALL(T, ({                                                                                                          \
                     long near_;                                                                                                \
-                    target_come_to_look(T);                                                                                    \
+                    target_come_to_leaf(T);                                                                                    \
                     do                                                                                                         \
                         near_ = (CALL);                                                                                        \
                     while (target_looks_again(T, near_));                                                                      \

@@ -107,6 +107,7 @@ void target_come_to_leaf(struct target *t)
     if (t->by_leaf) {
         t->real_at = t->leaf_pin;
         t->real_path = place + length + 1;
+        HOOK("leaf-seen");
     } else if (place != NULL) {
         target_place_come_near(t, place);
     }
@@ -135,7 +136,7 @@ bool target_goes_on(struct target *t, long result)
 {
     const bool goes_near = t->by_leaf && fdcache_may_have_moved(result);
     if (t->left_leaf && result >= 0)
-        fdcache_lose_leaf(t->root, &t->leaf);
+        fdcache_lose_leaf(t->root, t->leaf);
     t->left_leaf = goes_near;
     if (t->by_leaf && !BROKEN("leaf-unpinned"))
         sys_close(t->leaf_pin);
@@ -145,35 +146,20 @@ bool target_goes_on(struct target *t, long result)
     return goes_near;
 }
 
-void target_come_to_look(struct target *t)
-{
-    const char *place = names_is_slow_lookup(t->root) ? target_place_behind_branches(t) : NULL;
-    const size_t length = target_place_length_before_name(t, place);
-    t->left_leaf = false;
-    t->by_leaf = place != NULL && fdcache_leaf(t->root, place, length, &t->leaf, &t->real_at);
-    if (t->by_leaf) {
-        t->real_path = place + length + 1;
-        HOOK("leaf-seen");
-    } else if (place != NULL) {
-        target_place_come_near(t, place);
-    }
-}
-
 static bool target_place_leaf_held(const struct target *t)
 {
-    return BROKEN("leaf-without-a-look") || fdcache_leaf_held(t->root, &t->leaf);
+    return BROKEN("leaf-without-a-look") || fdcache_leaf_held(t->root, t->leaf, t->leaf_pin);
 }
 
 bool target_looks_again(struct target *t, long result)
 {
-    const bool goes_near = t->by_leaf && (fdcache_may_have_moved(result) || !target_place_leaf_held(t));
-    if (t->left_leaf && result >= 0)
-        fdcache_lose_leaf(t->root, &t->leaf);
-    t->left_leaf = goes_near && fdcache_may_have_moved(result);
-    t->by_leaf = false;
-    if (goes_near)
-        target_place_come_near(t, target_place_behind_branches(t));
-    return goes_near;
+    if (t->by_leaf)
+        HOOK("leaf-used");
+    if (!t->by_leaf || fdcache_may_have_moved(result) || target_place_leaf_held(t))
+        return target_goes_on(t, result);
+    t->by_leaf = false; /* and its number is the program's */
+    target_place_come_near(t, target_place_behind_branches(t));
+    return true;
 }
 
 static int target_place_in_branch(struct target *t)

@@ -62,30 +62,43 @@ def test_a_create_that_is_not_confirmed_is_not_absent(stage, one, other):
 SWAPS = """
 import threading, time
 {before}
-for end in ("reached", "go"):
-    os.unlink(f"{{meeting}}.{{end}}")
+for meeting in meetings:
+    for end in ("reached", "go"):
+        os.unlink(f"{{meeting}}.{{end}}")
 worker = threading.Thread(target={work})
 worker.start()
-while not os.path.exists(f"{{meeting}}.reached"):
-    time.sleep(0.002)
-for number in os.listdir("/proc/self/fd"):
-    if int(number) >= 950 and os.readlink(f"/proc/self/fd/{{number}}").endswith("/0"):
-        os.dup2(os.open(elsewhere, os.O_RDONLY), int(number))
-        print("swapped")
-open(f"{{meeting}}.go", "w").close()
+def met(meeting):
+    while not os.path.exists(f"{{meeting}}.reached"):
+        time.sleep(0.002)
+def leaves():
+    links = [(int(number), os.path.join("/proc/self/fd", number)) for number in os.listdir("/proc/self/fd")]
+    return [number for number, link in links if number >= lowest and os.path.islink(link) and os.readlink(link).endswith("/0")]
+met(meetings[0])
+saved = [(number, os.dup(number)) for number in leaves()]
+for number, _ in saved:
+    os.dup2(os.open(elsewhere, os.O_RDONLY), number)
+if saved:
+    print("swapped")
+for meeting in meetings:
+    met(meeting)
+    if meeting != meetings[0]:
+        for number, own in saved:
+            os.dup2(own, number)
+    open(f"{{meeting}}.go", "w").close()
 worker.join()
 """
 
 
-def swaps_at(stage, guard, hook, before, work):
-    """The program puts another directory in the place of the leaf's descriptor while a thread of it is at work and stands at the
-    hook. (what it says, that directory)"""
+def swaps_at(stage, guard, hooks, before, work, lowest=950):
+    """The program puts another directory in the place of the leaf's descriptor, and of all of them from `lowest` on, while a
+    thread of it is at work and stands at the first hook, and that one back at a second. (what it says, that directory)"""
     stage.begin(",".join(filter(None, ("near", guard))))
-    meeting, elsewhere = stage.meeting(), stage.area / "elsewhere"
+    meetings, elsewhere = [stage.meeting() for _ in hooks], stage.area / "elsewhere"
     elsewhere.mkdir()
-    names = f"dict(globals(), meeting='{meeting.path}', elsewhere='{elsewhere}')"
+    names = f"dict(globals(), meetings={[str(meeting.path) for meeting in meetings]}, elsewhere='{elsewhere}', lowest={lowest})"
     program = stage.translated(SWAPS.format(before=before, work=work))
-    return stage.call("c", f"exec({program!r}, {names})", meeting.seen_before_at(hook)).answer(), elsewhere
+    met = [meeting.seen_before_at(hook) for meeting, hook in zip(meetings, hooks)]
+    return stage.call("c", f"exec({program!r}, {names})", *met).answer(), elsewhere
 
 
 LOOKS_AT = """
@@ -94,17 +107,25 @@ with open(elsewhere + '/' + 'n', 'w') as file:
 make('n', 'text')
 os.stat('n')
 """
+LOOKS = "lambda: print(os.stat('n').st_size)"
 
 
 @guarded("leaf-without-a-look")
 def test_a_program_that_takes_a_leafs_descriptor_while_a_file_is_looked_at(stage, guard):
-    answer, _ = swaps_at(stage, guard, "leaf-seen", LOOKS_AT, "lambda: print(os.stat('n').st_size)")
+    """Every one, also that of the call itself."""
+    answer, _ = swaps_at(stage, guard, ["leaf-seen"], LOOKS_AT, LOOKS, lowest=0)
+    expect(guard, answer == "swapped\n4\nNone")
+
+
+@guarded("leaf-unpinned")
+def test_a_program_that_takes_a_leafs_descriptor_and_puts_it_back_while_a_file_is_looked_at(stage, guard):
+    answer, _ = swaps_at(stage, guard, ["leaf-seen", "leaf-used"], LOOKS_AT, LOOKS)
     expect(guard, answer == "swapped\n4\nNone")
 
 
 @guarded("leaf-unpinned")
 def test_a_program_that_takes_a_leafs_descriptor_while_a_file_is_made(stage, guard):
-    answer, elsewhere = swaps_at(stage, guard, "create-reserved", "make('m')", "lambda: make('n', 'text')")
+    answer, elsewhere = swaps_at(stage, guard, ["create-reserved"], "make('m')", "lambda: make('n', 'text')")
     assert answer == "swapped\nNone"
     expect(guard, list(elsewhere.iterdir()) == [])
     if guard is None:

@@ -611,7 +611,12 @@ static void set_far(void)
 
 enum way { BY_PATH, FROM_BRANCHES, FROM_LEAF };
 
-/* How a file was reached that was looked at, and the descriptor that was used. */
+static int kept_leaf(const struct target *t)
+{
+    return shim_state.fdcache.roots[0].leaves[t->leaf].kept.fd;
+}
+
+/* How a file was reached that was looked at, and the descriptor that was used, or that the call's own one was opened from. */
 static enum way way_to(const char *path, int *at)
 {
     struct target t = hot(path, TARGET_LOOKS);
@@ -619,11 +624,12 @@ static enum way way_to(const char *path, int *at)
     int code;
     enum way way;
     cr_assert_eq(target_place(&t), 0);
-    target_come_to_look(&t);
+    target_come_to_leaf(&t);
     do {
-        *at = t.real_at;
+        *at = t.by_leaf ? kept_leaf(&t) : t.real_at;
         way = t.real_path[0] == '/' ? BY_PATH : strchr(t.real_path, '/') != NULL ? FROM_BRANCHES : FROM_LEAF;
         cr_assert((way == FROM_LEAF) == t.by_leaf && (way == BY_PATH) == (*at == AT_FDCWD));
+        cr_assert(!t.by_leaf || (t.real_at == t.leaf_pin && t.leaf_pin < NEAR_LOWEST));
         code = sys_statx(t.real_at, t.real_path, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &stat);
     } while (target_looks_again(&t, code));
     cr_assert(code == 0 && S_ISREG(stat.stx_mode));
@@ -703,7 +709,8 @@ Test(held, so_many_are_opened_and_no_more)
     cr_assert_leq(count_kept(), FDCACHE_TRIES + FDCACHE_LEAVES);
 }
 
-/* Put there between the question and the look, with a file of that name; and something was kept meanwhile. */
+/* Put there between the question and the look, with a file of that name: in the place of the call's own descriptor; in that of
+ * the kept one, for as long as the look takes. */
 Test(held, what_was_looked_at_in_another_directory_is_looked_at_again)
 {
     char path[PATH_MAX];
@@ -719,17 +726,21 @@ Test(held, what_was_looked_at_in_another_directory_is_looked_at_again)
         cr_assert_eq(way_to(path, &at), FROM_LEAF);
         struct target t = hot(path, TARGET_LOOKS);
         cr_assert_eq(target_place(&t), 0);
-        target_come_to_look(&t);
-        cr_assert_eq(t.real_at, at);
-        if (kept)
-            shim_state.fdcache.opened += (uint64_t)1 << 32;
-        else
-            dup2(other, at);
+        target_come_to_leaf(&t);
+        cr_assert_eq(kept_leaf(&t), at);
+        int saved = dup(at);
+        dup2(other, kept ? at : t.real_at);
         cr_assert_eq(sys_statx(t.real_at, t.real_path, 0, STATX_SIZE, &stat), 0);
         cr_assert_eq(stat.stx_size, kept ? 1 : 11);
-        cr_assert(target_looks_again(&t, 0));
-        cr_assert_eq(sys_statx(t.real_at, t.real_path, 0, STATX_SIZE, &stat), 0);
-        cr_assert_eq(stat.stx_size, 1);
+        dup2(saved, at);
+        close(saved);
+        if (!kept) {
+            int taken = t.real_at;
+            cr_assert(target_looks_again(&t, 0) && fcntl(taken, F_GETFD) == 0, "the number is the program's");
+            close(taken);
+            cr_assert_eq(sys_statx(t.real_at, t.real_path, 0, STATX_SIZE, &stat), 0);
+            cr_assert_eq(stat.stx_size, 1);
+        }
         cr_assert_not(target_looks_again(&t, 0));
         target_done(&t);
     }
@@ -768,7 +779,7 @@ Test(held, a_leaf_that_was_removed_is_looked_for_again)
     close(open(file, O_CREAT | O_WRONLY | O_EXCL | O_CLOEXEC, 0600));
     struct target t = hot(path, 0);
     cr_assert_eq(target_place(&t), 0);
-    target_come_to_look(&t);
+    target_come_to_leaf(&t);
     cr_assert(t.by_leaf && openat(t.real_at, t.real_path, O_RDONLY | O_CLOEXEC) == -1 && errno == ENOENT);
     cr_assert(target_looks_again(&t, -ENOENT) && faccessat(t.real_at, t.real_path, F_OK, 0) == 0);
     cr_assert(!target_looks_again(&t, 0));
