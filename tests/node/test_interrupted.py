@@ -16,25 +16,30 @@ import subprocess
 import time
 
 import pytest
-from conftest import assert_plain, environment, redirected_files
-from daemons import epoch_lines, stand_still, stat_of, wait_until
+from conftest import assert_plain, environment, kill_daemon, redirected_files
+from daemons import epoch_lines, is_running, stand_still, stat_of, wait_until
 
 ALL = 200  # moments
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 FOR_EVER = "exec sleep 1000"
 
 
-def daemons_of(root):
-    """The processes that serve it, or are about to."""
+def processes_of(name, path):
+    """The processes of that program with that word in their command lines."""
     found = []
     for process in pathlib.Path("/proc").glob("[0-9]*"):
         try:
-            words = (process / "cmdline").read_bytes().split(b"\0") if (process / "comm").read_text() == "shuntd\n" else []
+            words = (process / "cmdline").read_bytes().split(b"\0") if (process / "comm").read_text() == f"{name}\n" else []
         except OSError:  # it has ended
             continue
-        if os.fsencode(root) in words:
+        if os.fsencode(path) in words:
             found.append(int(process.name))
     return found
+
+
+def daemons_of(root):
+    """The processes that serve it, or are about to."""
+    return processes_of("shuntd", root)
 
 
 def members_of(root):
@@ -257,6 +262,52 @@ def test_stop(scene):
         scene.assert_ended(result, by_itself=True)  # the first one had been waiting
 
 
+def test_stop_and_export(scene):
+    """What it has not exported can be exported later."""
+    start = ["start", "--root", scene.root, "--placement", "branch"]
+    words = ["stop", "--export", "--root", scene.root]
+    file = scene.root / "out" / "file"
+
+    def begin():
+        file.unlink(missing_ok=True)
+        scene.check(*start)
+        scene.check("exec", "--root", scene.root, "--", "sh", "-c", f"echo 1 >{file}")
+
+    duration = scene.duration(*words, before=begin)
+    for _, after, number in scene.moments(duration, 1 / 3):
+        begin()
+        result = scene.interrupt(words, after, number)
+        assert result.status == 0 or result.is_by_signal(), result
+        if result.status != 0 and (scene.root / ".shunt").exists():
+            scene.stop()
+            scene.check("export", scene.root)
+        scene.assert_ended(result, by_itself=True)
+        assert_plain(scene.root)
+        assert file.read_text() == "1\n", result
+
+
+@pytest.mark.parametrize("is_killed", [True, False])
+def test_cleanup(scene, is_killed):
+    """Of a daemon that was killed, or that is to end."""
+    words = ["cleanup", *([] if is_killed else ["--all"])]
+
+    def begin():
+        scene.check("start", "--root", scene.root)
+        if is_killed:
+            kill_daemon(those_told(scene.root, "daemon")[0])
+
+    duration = scene.duration(*words, before=begin)
+    for _, after, number in scene.moments(duration, 1 / 3):
+        begin()
+        result = scene.interrupt(words, after, number)
+        assert result.status == 0 or result.is_by_signal(), result
+        if result.status != 0:
+            scene.check(*words)
+        assert daemons_of(scene.root) == [], result
+        assert [path for path in scene.run_base.rglob("*") if path.is_file()] == [], result
+    scene.stop()
+
+
 def test_exec(scene):
     """The command gets the signal, and the daemon knows what it made."""
     scene.check("start", "--root", scene.root, "--placement", "branch")
@@ -272,7 +323,12 @@ def test_exec(scene):
     scene.assert_ended(None)
 
 
-@pytest.mark.parametrize("words", [["status", "--root"], ["ls", "-lR"], ["find"], ["names"], ["fsck"]], ids=lambda words: words[0])
+LOOKS = [["status", "--root"], ["ls", "-lR"], ["find"], ["names"], ["fsck"], ["where"], ["tree"], ["stat"],
+         ["env", "--container", "podman", "--root"], ["doctor", "--root"]]
+ANEW = ("status", "doctor")  # they say what is now
+
+
+@pytest.mark.parametrize("words", LOOKS, ids=lambda words: words[0])
 def test_what_only_looks(scene, words):
     scene.check("start", "--root", scene.root, "--placement", "branch")
     scene.check("exec", "--root", scene.root, "--", "sh", "-c", f"cd {scene.root}/out; seq 100 | xargs touch")
@@ -281,7 +337,7 @@ def test_what_only_looks(scene, words):
     for _, after, number in scene.moments(scene.duration(*words)):
         result = scene.interrupt(words, after, number)
         assert result.status == 0 or result.is_by_signal(), result
-        assert result.status != 0 or words[0] == "status" or result.out == whole, result
+        assert result.status != 0 or words[0] in ANEW or result.out == whole, result
     scene.check("status", "--root", scene.root)
     assert len(redirected_files(scene.root)) == 100
     scene.stop()
@@ -314,6 +370,59 @@ def test_what_holds_the_root(scene, words):
         assert_plain(scene.root)
         found = {path.name: path.read_text() for path in (scene.root / "out").iterdir()}
         assert found == {str(i): f"{i}\n" for i in range(1, 13)}, result
+
+
+class Mountpoint:
+    def __init__(self, scene):
+        self.scene, self.at = scene, scene.area / "mount"
+        self.at.mkdir()
+        self.words = ["mount", scene.root, self.at], ["umount", self.at]
+
+    def servers(self):
+        """Those that serve it, or are about to."""
+        return [pid for pid in processes_of("shunt-mount", self.at) if is_running(pid)]
+
+    def is_mounted(self):
+        return f" {self.at} fuse.shunt " in pathlib.Path("/proc/self/mounts").read_text()
+
+    def assert_settled(self, result):
+        """It is mounted and served, or neither."""
+        wait_until(lambda: self.is_mounted() == (self.servers() != []))
+        assert not self.is_mounted() or os.listdir(self.at) == ["out"], result
+
+    def take_away(self):
+        self.scene.check(*self.words[1])
+        wait_until(lambda: self.servers() == [])
+        assert not self.is_mounted()
+
+
+@pytest.fixture
+def mountpoint(scene):
+    if not os.access("/dev/fuse", os.R_OK | os.W_OK) or not shutil.which("fusermount3") or \
+            not (scene.tools / "mount" / "shunt-mount").exists():
+        pytest.skip("needs FUSE, and a build with libfuse3")
+    scene.check("start", "--root", scene.root)
+    made = Mountpoint(scene)
+    yield made
+    for pid in made.servers():
+        os.kill(pid, signal.SIGTERM)
+    wait_until(lambda: made.servers() == [])
+    scene.stop()
+
+
+@pytest.mark.parametrize("which", [0, 1], ids=["mount", "umount"])
+def test_mount(scene, mountpoint, which):
+    mount, umount = mountpoint.words
+    before = [lambda: mountpoint.is_mounted() and mountpoint.take_away(), lambda: mountpoint.is_mounted() or scene.check(*mount)][which]
+    duration = scene.duration(*mountpoint.words[which], before=before)
+    for _, after, number in scene.moments(duration, 1 / 3):
+        before()
+        result = scene.interrupt(mountpoint.words[which], after, number)
+        assert result.status == 0 or result.is_by_signal(), result
+        mountpoint.assert_settled(result)
+        assert result.status != 0 or mountpoint.is_mounted() == (which == 0), result
+    if mountpoint.is_mounted():
+        mountpoint.take_away()
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -125,13 +126,56 @@ static void *main_trim_thread(void *context)
     return NULL;
 }
 
-/* The process that `shunt mount` is ends as soon as the mount is there. 0 in the one that serves, or -errno. */
+static const int main_ends[] = {SIGHUP, SIGINT, SIGTERM}; /* what libfuse takes for the end */
+
+/* `how` as sigprocmask takes it. What comes while they are blocked is dealt with when it is known who serves. */
+static void main_set_signals(int how)
+{
+    sigset_t ends;
+    sigemptyset(&ends);
+    for (size_t i = 0; i < sizeof main_ends / sizeof *main_ends; i++)
+        sigaddset(&ends, main_ends[i]);
+    sigprocmask(how, &ends, NULL);
+}
+
+/* Did one come that is not ignored (nohup)? */
+static bool main_is_told_to_end(int number)
+{
+    sigset_t pending;
+    struct sigaction action;
+    return sigpending(&pending) == 0 && sigismember(&pending, number) == 1 && sigaction(number, NULL, &action) == 0 &&
+           action.sa_handler != SIG_IGN;
+}
+
+/* The process that `shunt mount` is ends as soon as the mount is there, and the server is in no group that a terminal
+ * interrupts: by a signal, if one came before, which ends the server as well. */
+static void main_leave(pid_t server, int apart)
+{
+    char byte;
+    const bool is_there = read(apart, &byte, sizeof byte) == sizeof byte;
+    for (size_t i = 0; i < sizeof main_ends / sizeof *main_ends; i++)
+        if (main_is_told_to_end(main_ends[i])) {
+            kill(server, SIGTERM);
+            signal(main_ends[i], SIG_DFL);
+            main_set_signals(SIG_UNBLOCK);
+        }
+    _exit(is_there ? STATUS_OK : STATUS_FAILED);
+}
+
+/* 0 in the process that serves, or -errno. */
 static int main_go_to_background(const struct main_words *words)
 {
-    const pid_t child = fork();
+    int ends[2];
+    const pid_t child = pipe2(ends, O_CLOEXEC) < 0 ? -1 : fork();
+    if (child < 0)
+        return -errno;
+    close(ends[child == 0 ? 0 : 1]);
     if (child > 0)
-        _exit(STATUS_OK);
-    return child < 0 || setsid() < 0 ? -errno : log_redirect(words->log);
+        main_leave(child, ends[0]);
+    const int error = setsid() < 0 ? -errno : log_redirect(words->log);
+    const bool is_told = error < 0 || write(ends[1], "", 1) == 1;
+    close(ends[1]);
+    return is_told ? error : -EPIPE;
 }
 
 static int main_serve(struct view *view, const struct main_words *words)
@@ -141,6 +185,7 @@ static int main_serve(struct view *view, const struct main_words *words)
     int error = chdir("/") < 0 ? -errno : 0; /* not below the mount */
     if (error == 0 && !words->in_foreground)
         error = main_go_to_background(words);
+    main_set_signals(SIG_UNBLOCK);
     if (error == 0)
         error = lock_init();
     if (error == 0)
@@ -169,6 +214,7 @@ int main(int argc, char **argv)
                      words.options ? words.options : "");
         return STATUS_USAGE;
     }
+    main_set_signals(SIG_BLOCK);
     if (fuse_set_signal_handlers(view.session) == 0 && fuse_session_mount(view.session, words.mountpoint) == 0) {
         status = main_serve(&view, &words);
         fuse_session_unmount(view.session);
