@@ -145,6 +145,18 @@ def test_a_program_that_may_only_look_at_files(shunt, programs, tmp_path):
 
 
 @unsanitized
+@pytest.mark.parametrize("way", ["allowing", "refusing"])
+def test_a_program_that_is_executed_with_a_filter(shunt, programs, tmp_path, way):
+    """It calls what shunt(7) lists, and openat2 may be refused."""
+    script = 'echo one >one; echo three >"$1/outside"; exec "$2/rough_restricted" "$PWD/one" one absent "$1/outside" "$1/none" ../none'
+    for place in "native", "shunt":
+        (tmp_path / place).mkdir()
+        command = ["env", f"EXECUTES={way}", "sh", "-c", script, "sh", tmp_path, programs]
+        result = run(command, cwd=tmp_path / place) if place == "native" else shunt.run(".", command, cwd=tmp_path / place)
+        assert result.check() == "0 4\n0 4\n-1 -1\n0 6\n-1 -1\n-1 -1\n", place
+
+
+@unsanitized
 @pytest.mark.parametrize("by_call", [False, True])
 @pytest.mark.parametrize("where, names, expected", [
     ("$0", "one d/two ../{place}/one absent .//d/two", "0 4\n0 4\n0 4\n-1 -1\n0 4\n"),
