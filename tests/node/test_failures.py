@@ -20,7 +20,7 @@ import pytest
 
 from conftest import (HERE, IS_SUPERUSER, PYTHON, Shunt, assert_plain, environment, is_running, kill_daemon,
                       redirected_files, run, standing_still, supervisor_of, wait_until)
-from union_on_disk import Union, beating_elsewhere, session_of
+from union_on_disk import Union, beating_elsewhere, scontrol, session_of
 
 NOBODY = 65534
 
@@ -292,35 +292,33 @@ def test_a_silent_session_of_another_host_is_taken_over(session):
     assert session_files(session.root) == ["beat.4", "epoch.3", "epoch.4", "key.4", "probe.4"]
 
 
-def scontrol(area, state, node="IDLE"):
-    """A stand-in: what Slurm says of job 7, and of the node of its member."""
-    path = area / "bin" / "scontrol"
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(f"""#!/bin/sh
-case "$*" in
-"show config") printf 'ClusterName             = c\\nProctrackType           = proctrack/cgroup\\n' ;;
-"-o show job 7") echo "JobId=7 JobName=x UserId=u(1) JobState={state} Reason=None Requeue=1 Restarts=0 BatchFlag=1" ;;
-"-o show node n1") echo "NodeName=n1 Arch=x86_64 CoresPerSocket=1 State={node} ThreadsPerCore=1" ;;
-*) exit 1 ;;
-esac
-""")
-    path.chmod(0o755)
-    return {"PATH": f"{path.parent}:{os.environ['PATH']}"}
-
-
 def test_the_session_of_a_job_that_has_ended_is_taken_over_at_once(session, area):
     Union(session.root).hold(host="login7", job="slurm:c:7:0:2:n1")
     held = (session.root / ".shunt" / "session" / "epoch.1").read_text()
-    one_sentence(session.tool("export", session.root, **scontrol(area, "SUSPENDED")), "login7", "Slurm job 7 is suspended")
-    done = session.start(**scontrol(area, "CANCELLED"))
+    one_sentence(session.tool("export", session.root, **scontrol(area / "bin", "SUSPENDED")), "login7", "Slurm job 7 is suspended")
+    done = session.start(**scontrol(area / "bin", "CANCELLED"))
     done.check()
     assert done.err.count("\n") == 1 and "taken over, since Slurm job 7 has ended (it was held by" in done.err
     assert "login7" in done.err
     session.stop().check()
     (session.root / ".shunt" / "session" / "epoch.9").write_text(held.replace("epoch 1", "epoch 9"))
-    done = session.tool("export", session.root, **scontrol(area, "COMPLETED"))
+    done = session.tool("export", session.root, **scontrol(area / "bin", "COMPLETED"))
     done.check()
     assert "since Slurm job 7 has ended" in done.err and not (session.root / ".shunt").exists()
+
+
+def test_the_session_of_a_job_that_is_suspended_is_taken_over_if_asked_for(session, area):
+    """Not if it heartbeats."""
+    Union(session.root).hold(host="login7", job="slurm:c:7:0:2:n1", lease=1)
+    suspended = scontrol(area / "bin", "SUSPENDED")
+    one_sentence(session.start(**suspended), "login7", "Slurm job 7 is suspended", "--takeover")
+    with beating_elsewhere(session.root):
+        one_sentence(session.start("--takeover", **suspended), "held by a session", "login7")
+    assert session_of(session.root)["epoch"] == "1"
+    done = session.start("--takeover", SHUNT_STALE=1, **suspended)
+    done.check()
+    assert done.err.count("\n") == 1 and "taken over, since no heartbeat came for 1 s (it was held by" in done.err
+    assert session_of(session.root)["node"] == "n1"
 
 
 def test_a_daemon_says_of_which_job_it_is_a_part(session):

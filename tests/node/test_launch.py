@@ -16,6 +16,7 @@ import time
 import manual
 import pytest
 from conftest import REPOSITORY, assert_plain, environment, redirected_files, run
+from union_on_disk import Union, scontrol
 
 HERE = socket.gethostname()
 ALLOCATIONS = ("SLURM_", "PBS_", "LSB_", "PE_HOSTFILE", "COBALT_", "FLUX_", "OMPI_", "PMI_", "PMIX_")
@@ -253,6 +254,18 @@ def test_the_status_is_the_jobs(launch, root):
     assert launch(root, "sh", "-c", "kill -9 $$").status == 128 + 9
     assert launch(root, "mpiexec.hydra", "-n", 1, "sh", "-c", "exit 5").status == 5
     assert launch(root, "nothing-of-this-name").status == 127
+    assert_plain(root)
+
+
+def test_the_session_of_a_suspended_job_is_taken_over_if_asked_for(launch, root):
+    Union(root).hold(host="login7", job="slurm:c:7:0:2:n1", lease=1)
+    scontrol(launch.bin, "SUSPENDED")
+    refused = launch(root, "sh", "-c", "echo ran")
+    refused.check(1)
+    assert refused.out == "" and "Slurm job 7 is suspended (resume or cancel that job, or give --takeover" in refused.err
+    done = launch(root, "--takeover", "sh", "-c", "echo ran", SHUNT_STALE=1)
+    assert done.check() == "ran\n"
+    assert done.err.count("taken over") == 1 and "taken over, since no heartbeat came for 1 s (it was held by" in done.err
     assert_plain(root)
 
 

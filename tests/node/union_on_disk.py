@@ -61,15 +61,15 @@ class Union:
         file.write_text(content)
         return file
 
-    def hold(self, pid=None, host=None, job="", run="/dev/shm/nowhere"):
-        """A session of this process, or of one that never was; with the run directory / that of a tool."""
+    def hold(self, pid=None, host=None, job="", run="/dev/shm/nowhere", lease=6):
+        """A session of this process, or of one that never was; with the run directory / that of a tool. Seconds of lease."""
         started = pathlib.Path(f"/proc/{pid or os.getpid()}/stat").read_text().rpartition(")")[2].split()[19] \
             if pid is None else 1
         boot = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip() if host is None \
             else "00000000-0000-0000-0000-000000000000"
         (self.root / ".shunt" / "session" / "epoch.1").write_text(
             f"shunt-session 5\nid abc\nepoch 1\nfounded 1\nuid {os.getuid()}\nuser somebody\nmoved 1\nroot 1 0\nprobe 2 0\n"
-            f"system ef53\nsince 1700000000000000000\nlease 6000000000\nnext 2\nmembers 1\n"
+            f"system ef53\nsince 1700000000000000000\nlease {lease}000000000\nnext 2\nmembers 1\n"
             f"member 1\nnode n1\nbranch n1.1\nhost {host or socket.gethostname()}\nboot {boot}\njob {job}\n"
             f"pid {pid or os.getpid()}\nstarted {started}\nsince 1700000000000000000\nrun {run}\n"
             f"address \nhome yes\n")
@@ -91,6 +91,22 @@ def beating_elsewhere(root):
     finally:
         ends.set()
         thread.join()
+
+
+def scontrol(directory, state, node="IDLE"):
+    """A stand-in: what Slurm says of job 7, and of the node of its member. Settings that have it found."""
+    path = directory / "scontrol"
+    directory.mkdir(exist_ok=True)
+    path.write_text(f"""#!/bin/sh
+case "$*" in
+"show config") printf 'ClusterName             = c\\nProctrackType           = proctrack/cgroup\\n' ;;
+"-o show job 7") echo "JobId=7 JobName=x UserId=u(1) JobState={state} Reason=None Requeue=1 Restarts=0 BatchFlag=1" ;;
+"-o show node n1") echo "NodeName=n1 Arch=x86_64 CoresPerSocket=1 State={node} ThreadsPerCore=1" ;;
+*) exit 1 ;;
+esac
+""")
+    path.chmod(0o755)
+    return {"PATH": f"{directory}:{os.environ['PATH']}"}
 
 
 def session_of(root):

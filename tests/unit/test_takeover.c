@@ -48,9 +48,11 @@ static void takeover_finish(void)
 
 TestSuite(takeover, .init = takeover_init, .fini = takeover_finish, .timeout = 60);
 
+static bool anyhow; /* --takeover */
+
 static int test_takeover_watch(uint64_t patience)
 {
-    struct takeover_watch watch = {.root = place_path("r"), .session = &session, .patience = patience};
+    struct takeover_watch watch = {.root = place_path("r"), .session = &session, .patience = patience, .anyhow = anyhow};
     int code = takeover_watch(&watch);
     who = watch.who;
     free(watch.pulses);
@@ -230,4 +232,41 @@ Test(takeover, of_a_job_that_is_about_to_end)
     kill(child, SIGKILL);
     waitpid(child, NULL, 0);
     waitpid(ends, NULL, 0);
+}
+
+/* With --takeover nothing but heartbeats counts. */
+static void takeover_with_option(void)
+{
+    takeover_init();
+    anyhow = true;
+}
+
+TestSuite(takeover_option, .init = takeover_with_option, .fini = takeover_finish, .timeout = 60);
+
+Test(takeover_option, of_a_suspended_job_that_is_silent)
+{
+    slurm_says("SUSPENDED", "cgroup", "ALLOCATED");
+    uint64_t began = clock_monotonic();
+    cr_assert_eq(test_takeover_watch(PATIENCE), TAKEOVER_FREE);
+    cr_assert_geq(clock_monotonic() - began, PATIENCE, "it was watched");
+}
+
+Test(takeover_option, not_of_who_beats)
+{
+    slurm_says("SUSPENDED", "cgroup", "ALLOCATED");
+    cr_assert_eq(watch_while(second_beats), TAKEOVER_LIVES);
+    cr_assert_eq(who->number, 2);
+}
+
+Test(takeover_option, does_not_ask)
+{
+    slurm_says("CANCELLED", "cgroup", "IDLE");
+    cr_assert_eq(watch_while(second_beats), TAKEOVER_LIVES, "the word of Slurm would have been enough");
+}
+
+/* The option is not wanted there: a node that Slurm does not hear may be dead. */
+Test(takeover, of_a_job_that_runs_if_it_is_silent)
+{
+    slurm_says("RUNNING", "cgroup", "ALLOCATED");
+    cr_assert_eq(test_takeover_watch(PATIENCE), TAKEOVER_FREE);
 }
