@@ -172,14 +172,43 @@ def test_processes_started_by_hand(bench):
     assert found["nodes"] == ["one", "two"]
 
 
+MEET = "shunt-bench.meet"
+
+
 def test_a_second_one_in_the_same_directory_is_told(bench):
-    (bench.directory / "shunt-bench.meet").write_text("")
-    try:
-        done = bench("--rank", "0/2")
-        done.check(1)
-        assert "another 'shunt bench' begins in this directory or was killed" in done.err
-    finally:
-        (bench.directory / "shunt-bench.meet").unlink()
+    """One whose host cannot be told may live; so does the first process of one that waits for its second."""
+    (bench.directory / MEET).write_text("")
+    done = bench("--rank", "0/2")
+    done.check(1)
+    assert "another 'shunt bench' begins in this directory (run this again in 2 minutes, or give" in done.err
+    (bench.directory / MEET).unlink()
+    first = bench.start("--rank", "0/2", "-f", 10, "-r", 1)
+    wait_until(lambda: (bench.directory / MEET).exists(), "the first process")
+    bench("--rank", "0/2").check(1)
+    bench("--rank", "1/2", "-f", 10, "-r", 1).check()
+    assert first.wait(60) == 0
+
+
+def left_by_one_that_was_killed(bench):
+    first = bench.start("--rank", "0/2")
+    wait_until(lambda: (bench.directory / MEET).exists() and "end\n" in (bench.directory / MEET).read_text(), "its file")
+    os.killpg(first.pid, signal.SIGKILL)
+    first.wait(60)
+
+
+def left_on_another_host(bench):
+    (bench.directory / MEET).write_text("of another version")
+    long_ago = time.time() - 150
+    os.utime(bench.directory / MEET, (long_ago, long_ago))
+
+
+@pytest.mark.parametrize("leave", [left_by_one_that_was_killed, left_on_another_host])
+def test_what_a_killed_one_left_is_in_nobodys_way(bench, leave):
+    leave(bench)
+    other = bench.start("--rank", "1/2", "-f", 10, "-r", 1)  # it does not go by what it finds
+    bench("--rank", "0/2", "-f", 10, "-r", 1).check()
+    assert other.wait(60) == 0
+    bench.assert_nothing_is_left()
 
 
 # Plots

@@ -47,9 +47,14 @@ def test_a_run_directory_that_will_not_do(shunt, run_dir, words):
 
 
 def test_a_run_directory_that_others_may_look_into(shunt, run_base):
-    (run_base / f"shunt-{os.geteuid()}").mkdir(mode=0o755)
+    own = run_base / f"shunt-{os.geteuid()}"
+    own.mkdir(mode=0o755)
     kind, message = findings(shunt("doctor", "--json", SHUNT_RUN_DIR=run_base))["run dir"]
-    assert kind == "problem" and "you alone own" in message
+    assert kind == "problem" and f"you alone may use (run 'chmod 700 {own}', or" in message
+    own.rmdir()
+    own.write_text("")
+    kind, message = findings(shunt("doctor", "--json", SHUNT_RUN_DIR=run_base))["run dir"]
+    assert kind == "problem" and "not a directory that you own (set SHUNT_RUN_DIR" in message
 
 
 def test_a_setting_that_is_not_understood(shunt):

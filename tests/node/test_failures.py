@@ -256,6 +256,15 @@ def test_a_run_directory_that_is_too_small(shunt, root, area, mounts):
     assert redirected_files(root) == [] and session_of(root) == {}
 
 
+def test_a_run_directory_that_others_may_use(session, run_base):
+    own = run_base / f"shunt-{os.geteuid()}"
+    own.mkdir(mode=0o755)
+    one_sentence(session.start(), f"you alone may use (run 'chmod 700 {own}', or set SHUNT_RUN_DIR")
+    own.chmod(0o700)
+    session.start().check()
+    session.stop().check()
+
+
 # Sessions of somebody else
 
 

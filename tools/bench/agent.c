@@ -195,8 +195,10 @@ static int agent_work_with(struct agent *agent, const char *directory)
 {
     agent->socket = rendezvous_connect(agent->meet, &agent->hello);
     if (agent->socket < 0) {
-        error_report("process %u on %s: cannot connect to process 0: %s", agent->hello.rank, nodes_here(),
-                     strerror(-agent->socket));
+        error_report(
+            "process %u on %s: cannot connect to process 0: %s (run 'shunt doctor --host HOST' with the host of process "
+            "0)",
+            agent->hello.rank, nodes_here(), strerror(-agent->socket));
         return STATUS_FAILED;
     }
     agent_listen_to_conductor(agent, directory);
@@ -217,7 +219,7 @@ int agent_run(const struct plan *plan, const char *directory, uint32_t rank, con
     return status;
 }
 
-/* Until there is a file whose writer listens: it may be one that was left by a process that was killed. */
+/* Until there is a file whose writer listens: one may have been left by a process that was killed, until process 0 comes. */
 static int agent_find_first(const char *directory, struct rendezvous *meet, struct signal_wait *watch)
 {
     uint64_t end = clock_monotonic() + MEET_PATIENCE * CLOCK_SECOND;
@@ -225,7 +227,7 @@ static int agent_find_first(const char *directory, struct rendezvous *meet, stru
     int signal = 0;
     bool found, late = false;
     progress_init(&progress, false);
-    while (!(found = rendezvous_read(meet, directory) == 0) && signal <= 0 && !late) {
+    while (!(found = rendezvous_read(meet, directory) == 0 && rendezvous_answers(meet)) && signal <= 0 && !late) {
         if (progress_due(&progress))
             progress_line(&progress, "waiting for process 0 to write %s/" MEET_FILE, directory);
         signal = signal_wait_next(watch, NULL, 0, LOOK_AGAIN);
@@ -235,7 +237,8 @@ static int agent_find_first(const char *directory, struct rendezvous *meet, stru
     if (found || signal > 0)
         return found ? STATUS_OK : 128 + signal;
     error_report("%s/" MEET_FILE
-                 ": process 0 has not written it within %d s (start all processes, and give all the same directory)",
+                 ": process 0 has not written it within %d s, or does not answer (start all processes, and give all the same "
+                 "directory; 'shunt doctor --host HOST' looks at the network)",
                  directory, MEET_PATIENCE);
     return STATUS_FAILED;
 }

@@ -102,7 +102,8 @@ int site_remove(struct site *site)
         return 0;
     int error = nftw(site->top, site_remove_one, OPEN_DIRECTORIES, FTW_DEPTH | FTW_PHYS | FTW_MOUNT) < 0 ? -errno : 0;
     if (error < 0)
-        error_report("%s: cannot be removed: %s (remove it by hand)", site->top, strerror(-error));
+        error_report("%s: cannot be removed: %s (end what still uses it, then run 'rm -r %s')", site->top, strerror(-error),
+                     site->top);
     site->top[0] = '\0';
     return error < 0 ? -1 : 0;
 }

@@ -10,7 +10,7 @@
 
 #include "bench/histogram.h"
 
-#define TALK_MAGIC "shunt bench " SHUNT_VERSION " 1"
+#define TALK_MAGIC "shunt bench " SHUNT_VERSION " 2"
 #define TALK_NODE_MAX 64
 #define TALK_TOKEN_SIZE 33 /* terminated */
 #define TALK_WORDS_MAX 256

@@ -68,12 +68,20 @@ static bool doctor_check_own_directory(struct doctor *doctor, const char *base)
     struct text t;
     text_init(&t, own, sizeof own);
     session_run_dirs(&t, base, geteuid());
-    if (!text_ok(&t) || lstat(own, &stat) != 0)
-        return text_ok(&t);
+    if (!text_ok(&t))
+        return false;
+    own[t.length - 1] = '\0'; /* a slash, with which a link would be followed */
+    if (lstat(own, &stat) != 0)
+        return true;
     if (S_ISDIR(stat.st_mode) && stat.st_uid == geteuid() && (stat.st_mode & 077) == 0)
         return true;
-    doctor_say(doctor, DOCTOR_PROBLEM, "run dir",
-               "%s: not a directory that you alone own (remove it, or set SHUNT_RUN_DIR to another directory)", own);
+    if (S_ISDIR(stat.st_mode) && stat.st_uid == geteuid())
+        doctor_say(doctor, DOCTOR_PROBLEM, "run dir",
+                   "%s: not a directory that you alone may use (run 'chmod 700 %s', or set SHUNT_RUN_DIR to another directory)",
+                   own, own);
+    else
+        doctor_say(doctor, DOCTOR_PROBLEM, "run dir",
+                   "%s: not a directory that you own (set SHUNT_RUN_DIR to another directory)", own);
     return false;
 }
 
