@@ -8,7 +8,7 @@ import shutil
 
 import manual
 import pytest
-from conftest import Shunt
+from conftest import HERE, PYTHON, Shunt, run
 
 
 def findings(result):
@@ -87,11 +87,46 @@ def test_a_file_system_without_hard_links(shunt, root, mounts, odd_file_system):
     assert os.listdir(mounts.seen(root)) == []
 
 
+@pytest.fixture
+def mounted_as(shunt, root, area, mounts):
+    """mounted_as(type, options): what is found of the mount if the kernel says that of it."""
+    def find(kind, options):
+        mounts("mount", "-t", "tmpfs", "none", root).check()
+        script = (f"sed 's| {root} \\(.*\\) - tmpfs none .*| {root} \\1 - {kind} server:/x rw,{options}|' /proc/$$/mountinfo >{area}/told; "
+                  f"mount --bind {area}/told /proc/$$/mountinfo; exec {shunt.path} doctor --json --root {root}")
+        return findings(mounts("sh", "-c", script))["mount"]
+    return find
+
+
+@pytest.mark.parametrize("kind, options, words", [
+    ("nfs4", "vers=4.2,addr=10.0.0.1", "nfs4, names are strict, since with several nodes each call asks the server for its directory"),
+    ("nfs4", "vers=4.2,lookupcache=none", "nfs4, "), ("nfs", "noac,hard", "nfs, "), ("lustre", "flock", "lustre, ")])
+def test_names_on_a_mount(mounted_as, kind, options, words):
+    finding, message = mounted_as(kind, options)
+    assert finding == "ok" and f": {words}" in message
+    assert ("each call asks" in message) == (options == "vers=4.2,addr=10.0.0.1") and "attribute cache" not in message
+
+
+def test_a_file_system_without_a_rename_that_replaces_nothing(shunt, root):
+    result = run([PYTHON, HERE / "without_noreplace.py", shunt.path, "doctor", "--json", "--root", root])
+    kind, message = findings(result)["file system"]
+    assert kind == "warning" and "an export looks at each name before it renames" in message and "--careful" in message
+    assert os.listdir(root) == []
+
+
 def test_hosts(shunt):
     result = shunt("doctor", "--host", "127.0.0.1", SHUNT_FABRIC="tcp")
     assert "host 127.0.0.1: answers at 127.0.0.1\n" in result.check()
     result = shunt("doctor", "--host", "x" * 300, SHUNT_FABRIC="tcp")
     assert result.status == 1 and "its name has no address" in result.out
+
+
+def test_a_host_that_does_not_answer(shunt):
+    """From where no way leads to it."""
+    own = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
+    result = run(["unshare", *own, "--net", shunt.path, "doctor", "--host", "192.0.2.1"], SHUNT_FABRIC="tcp")
+    assert result.status == 1
+    assert "host 192.0.2.1: does not answer at 192.0.2.1: Network is unreachable (allow TCP between the hosts" in result.out
 
 
 def test_hosts_of_an_allocation(shunt):

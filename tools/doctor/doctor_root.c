@@ -66,7 +66,14 @@ static bool doctor_has_option(const struct doctor_mount *mount, const char *opti
     return strstr(mount->options, wanted) != NULL;
 }
 
-/* Whether names are the same on all hosts depends on it. */
+/* An NFS client that keeps names is asked past them (daemon/name_cache.h), at the price of a question for each call. */
+static bool doctor_keeps_names(const struct doctor_mount *mount)
+{
+    return strncmp(mount->type, "nfs", 3) == 0 && !doctor_has_option(mount, "lookupcache=none") &&
+           !doctor_has_option(mount, "noac");
+}
+
+/* What is asked of the file system's server depends on it. */
 static void doctor_check_mount(struct doctor *doctor, const char *root)
 {
     struct doctor_mount mount = {{0}, {0}};
@@ -79,12 +86,11 @@ static void doctor_check_mount(struct doctor *doctor, const char *root)
     else if (doctor_has_option(&mount, "ro"))
         doctor_say(doctor, DOCTOR_PROBLEM, "mount", "%s: %s, mounted read-only (remount it writable, or read with 'shunt ls')",
                    root, mount.type);
-    else if (strncmp(mount.type, "nfs", 3) == 0 && !doctor_has_option(&mount, "lookupcache=none"))
-        doctor_say(
-            doctor, DOCTOR_WARNING, "mount",
-            "%s: %s, where names of other hosts are seen after the attribute cache's time (mount it with lookupcache=none "
-            "for strict names)",
-            root, mount.type);
+    else if (doctor_keeps_names(&mount))
+        doctor_say(doctor, DOCTOR_OK, "mount",
+                   "%s: %s, names are strict, since with several nodes each call asks the server for its directory first "
+                   "(mounted with lookupcache=none, the kernel asks instead)",
+                   root, mount.type);
     else if (!has_server)
         doctor_say(doctor, DOCTOR_OK, "mount", "%s: %s, a file system of this host", root, mount.type);
     else
@@ -142,7 +148,9 @@ static void doctor_check_calls(struct doctor *doctor, const char *root)
                    "%s: %s: %s (use a directory that you may write to, on another file system)", root, step, strerror(-code));
     else if (!has_noreplace)
         doctor_say(doctor, DOCTOR_WARNING, "file system",
-                   "%s: has no rename that replaces nothing, so that an export lists each directory first", root);
+                   "%s: has no rename that replaces nothing, so that an export looks at each name before it renames a file "
+                   "(with --careful it links and removes, so that no program without shunt has a file replaced)",
+                   root);
     else
         doctor_say(doctor, DOCTOR_OK, "file system",
                    "%s: has hard links, stable inode numbers, and a rename that replaces nothing", root);
