@@ -47,6 +47,7 @@
 #include "rpc/collective.h"
 #include "rpc/deferred.h"
 #include "rooms.h"
+#include "session/job.h"
 #include "session/run_dirs.h"
 #include "union/placement.h"
 #include "user_watch.h"
@@ -75,7 +76,7 @@ __attribute__((format(printf, 2, 3))) static int start_fail(int code, const char
 
 int start_interrupted(void)
 {
-    return start_fail(-EINTR, "interrupted before it served");
+    return start_fail(-EINTR, "interrupted before it served (start it again)");
 }
 
 static const struct option long_options[] = {
@@ -111,11 +112,11 @@ static int start_option(struct shuntd_options *options, int which, const char *v
         return 0;
     case 'p':
         if (config_placement_parse(value, &options->placement) != 0)
-            return start_fail(-EINVAL, "--placement '%s': neither auto nor branch", value);
+            return start_fail(-EINVAL, "--placement '%s': neither auto nor branch (give one of them)", value);
         return 0;
     case 'l':
         if (config_number_parse(value, UINT32_MAX, &number) != 0)
-            return start_fail(-EINVAL, "--leaf-full '%s': not a number from 1 to %u", value, UINT32_MAX);
+            return start_fail(-EINVAL, "--leaf-full '%s': not a number from 1 to %u (give one)", value, UINT32_MAX);
         options->leaf_full = (uint32_t)number;
         return 0;
     case 'a':
@@ -284,7 +285,7 @@ int start_background(void)
     sigset_t before;
     start_close_inherited();
     if (pipe2(ends, O_CLOEXEC) != 0)
-        return start_fail(-1, "cannot make a pipe: %s", strerror(errno));
+        return start_fail(-1, "cannot make a pipe: %s (raise the limit on open files with 'ulimit -n')", strerror(errno));
     start_block_ending(&before);
     waits.child = fork();
     if (waits.child < 0)
@@ -678,14 +679,18 @@ static int start_ask_home(struct shuntd *shuntd)
         return START_AGAIN;
     if (code != -ETIMEDOUT || home == NULL)
         return start_fail_join(shuntd, code);
-    char addresses[ADDRESSES_TEXT_MAX];
+    char addresses[ADDRESSES_TEXT_MAX], job[SESSION_JOB_MAX + sizeof " job "];
+    struct text t;
+    text_init(&t, job, sizeof job);
+    session_job_describe(&t, home->job);
     addresses_text(home->address, home->address_size, addresses);
     return start_fail(
         code,
-        "%s: in use by a session whose daemon on host %s does not answer%s%s (if that job has ended, run 'shunt start "
+        "%s: in use by a session whose daemon on host %s%s%s does not answer%s%s (if that job has ended, run 'shunt start "
         "--takeover --root %s', else 'shunt doctor --host %s'; SHUNT_FABRIC=tcp:INTERFACE names the network that the hosts "
         "share)",
-        shuntd->root.path, home->host, addresses[0] != '\0' ? " at " : "", addresses, shuntd->root.path, home->host);
+        shuntd->root.path, home->host, t.length > 0 ? " for " : "", job, addresses[0] != '\0' ? " at " : "", addresses,
+        shuntd->root.path, home->host);
 }
 
 static void *start_open_fabric(void *context)

@@ -10,6 +10,7 @@
 
 #include "capture.h"
 #include "config/config.h"
+#include "session/job.h"
 #include "slurm.h"
 
 #define FIELDS 6
@@ -240,14 +241,9 @@ void scheduler_ask(const struct session *session, enum scheduler_word *words)
 
 void scheduler_describe(const char *job, char *to, size_t size)
 {
-    static const char *const names[][2] = {{"slurm", "Slurm"}, {"pbs", "PBS"}, {"lsf", "LSF"}, {"flux", "Flux"}};
     struct scheduler_job parsed;
-    if (size > 0)
-        to[0] = '\0';
-    if (scheduler_parse(&parsed, job) != 0)
-        return;
-    const char *name = parsed.scheduler;
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        name = strcmp(name, names[i][0]) == 0 ? names[i][1] : name;
-    snprintf(to, size, "%s job %s", name, parsed.id);
+    struct text t;
+    text_init(&t, to, size);
+    if (scheduler_parse(&parsed, job) == 0)
+        session_job_describe(&t, job);
 }

@@ -31,7 +31,8 @@ int signal_wait_init(struct signal_wait *watch)
     watch->fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     if (watch->fd >= 0)
         return 0;
-    error_report("signals: cannot be waited for: %s", strerror(errno));
+    error_report("signals: cannot be waited for: %s (raise the limit on open files with 'ulimit -n', and run this again)",
+                 strerror(errno));
     sigprocmask(SIG_SETMASK, &watch->before, NULL);
     return -1;
 }

@@ -158,8 +158,9 @@ static int takeover_take(const struct takeover_watch *watch)
         takeover_outlast(watch);
     for (size_t i = 0; i < watch->session->count && code == 0; i++)
         if ((code = session_fence(watch->root, watch->session->members[i].branch)) != 0)
-            error_report("%s: branch %s of a node that has ended cannot be renamed: %s", watch->root,
-                         watch->session->members[i].branch, strerror(-code));
+            error_report("%s: branch %s of a node that has ended cannot be renamed: %s (check permissions and quota of "
+                         "%s/.shunt/b and run this again)",
+                         watch->root, watch->session->members[i].branch, strerror(-code), watch->root);
     hold_release(&hold);
     if (code == 0)
         takeover_tell(watch, session_living(watch->session), is_certain);

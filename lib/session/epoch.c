@@ -6,6 +6,7 @@
 
 #include <errno.h>
 
+#include "session/job.h"
 #include "union/lines.h"
 
 #define EPOCH_HEAD "shunt-session 5"
@@ -251,6 +252,18 @@ static void epoch_add_owner(struct text *t, const struct session *session)
     }
 }
 
+static void epoch_add_job(struct text *t, const char *written)
+{
+    char words[SESSION_JOB_MAX + sizeof " job "];
+    struct text job;
+    text_init(&job, words, sizeof words);
+    session_job_describe(&job, written);
+    if (job.length > 0) {
+        text_add(t, ", ");
+        text_add(t, words);
+    }
+}
+
 static void epoch_add_place(struct text *t, const struct session_member *member, size_t others)
 {
     text_add(t, " on host ");
@@ -259,6 +272,7 @@ static void epoch_add_place(struct text *t, const struct session_member *member,
     text_add(t, member->node);
     text_add(t, ", process ");
     text_number(t, (uint64_t)member->pid, 10);
+    epoch_add_job(t, member->job);
     if (others > 0) {
         text_add(t, ", and ");
         text_number(t, others, 10);

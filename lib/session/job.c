@@ -94,3 +94,21 @@ bool session_job_parse(struct session_job *job, const char *environment, size_t 
         job_see(&values, at);
     return job_choose(job, &values);
 }
+
+void session_job_describe(struct text *t, const char *written)
+{
+    static const char *const names[][2] = {{"slurm", "Slurm"}, {"pbs", "PBS"}, {"lsf", "LSF"}, {"flux", "Flux"}};
+    const size_t scheduler = strcspn(written, ":");
+    const char *cluster = written + scheduler + (written[scheduler] == ':');
+    const char *id = cluster + strcspn(cluster, ":") + (strchr(cluster, ':') != NULL);
+    const size_t length = strcspn(id, ":");
+    const char *name = NULL;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strlen(names[i][0]) == scheduler && strncmp(written, names[i][0], scheduler) == 0)
+            name = names[i][1];
+    if (scheduler == 0 || length == 0 || id[length] != ':')
+        return;
+    text_bytes(t, name != NULL ? name : written, name != NULL ? strlen(name) : scheduler);
+    text_add(t, " job ");
+    text_bytes(t, id, length);
+}

@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/text.h"
+
 #define SESSION_JOB_ID_MAX 129 /* with the zero */
 
 struct session_job {
@@ -20,3 +22,6 @@ bool session_job_read(struct session_job *, char *const environment[]);
 /* The same from /proc/PID/environ, or a copy of it: strings, each with a zero at its end. Of what is longer than the caller
  * read, the end is not looked at. */
 bool session_job_parse(struct session_job *, const char *environment, size_t length);
+
+/* `Slurm job 12` of a job as it is written down (SESSION.md, SCHEDULER:CLUSTER:ID:RUN:STEP:NODE); nothing of another text. */
+void session_job_describe(struct text *, const char *written);

@@ -117,7 +117,7 @@ int session_lives(const struct session_member *);
 const struct session_member *session_living(const struct session *);
 /* Is there a session with a member that lives, or may live on another host? */
 bool session_is_served(const char *root);
-/* One sentence for people: whose session, on which host (of `member`; NULL: of the first), since when. */
+/* One sentence for people: whose session, on which host (of `member`; NULL: of the first), of which job, since when. */
 void session_describe(const struct session *, const struct session_member *, char *to, size_t size);
 
 /* This process as a member: all but number, branch, job, run_dir, address and home. */

@@ -268,18 +268,35 @@ def test_a_run_directory_that_others_may_use(session, run_base):
 # Sessions of somebody else
 
 
-def test_a_session_of_another_host(session, shunt):
-    Union(session.root).hold(host="login7")
+def test_a_session_of_another_host(session, area):
+    Union(session.root).hold(host="login7", job="slurm:c:7:0:2:n1")
     before = (session.root / ".shunt" / "session" / "epoch.1").read_text()
-    words = ("somebody", "login7", "since 2023-11-14 22:13:20 UTC")
+    words = ("held by a session of somebody on host login7 (node n1, process ", ", Slurm job 7) since 2023-11-14 22:13:20 UTC",
+             f"(run 'shunt stop --root {session.root}' on that host, or wait for its end)")
     with beating_elsewhere(session.root):
         # One that could join does: here none can.
-        one_sentence(session.start(SHUNT_FABRIC="none"), *words)
-        one_sentence(session.tool("run", "--root", session.root, "--", "touch", session.root / "out" / "x"), *words)
-        one_sentence(session.tool("export", session.root), *words)
+        runs = scontrol(area / "bin", "RUNNING")
+        one_sentence(session.start(SHUNT_FABRIC="none", **runs), *words)
+        one_sentence(session.tool("run", "--root", session.root, "--", "touch", session.root / "out" / "x", **runs), *words)
+        one_sentence(session.tool("export", session.root, **runs), *words)
+        one_sentence(session.stop(), *words[:2], f"(run 'shunt stop --root {session.root}' on that host)")
         one_sentence(session.exec("touch", session.root / "out" / "x"), "no daemon is running for this root")
     assert is_untouched(session.root / "out")
     assert (session.root / ".shunt" / "session" / "epoch.1").read_text() == before
+
+
+def test_a_session_whose_daemon_does_not_answer(session, build):
+    """A daemon that would join asks the home of the names, which stands still."""
+    session.start(SHUNT_FABRIC="tcp:lo", PBS_JOBID="12").check()
+    wait_until(lambda: session_of(session.root)["address"], seconds=60)
+    with standing_still(session.daemon()):
+        joins = run([build / "daemon" / "shuntd", "--root", session.root, "--node", "n2"], SHUNT_RUN_DIR=session.run_base,
+                    SHUNT_FABRIC="tcp:lo")
+    one_sentence(joins, f"in use by a session whose daemon on host {socket.gethostname()} for PBS job 12 does not answer at 127.0.0.1 ",
+                 f"(if that job has ended, run 'shunt start --takeover --root {session.root}'",
+                 f"else 'shunt doctor --host {socket.gethostname()}'")
+    assert session_of(session.root)["members"] == "1"
+    session.stop().check()
 
 
 def session_files(root):

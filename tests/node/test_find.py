@@ -261,4 +261,4 @@ def test_a_reader_that_has_enough(trees):
     assert killed.check().splitlines() == [str(trees.union.root), "141"] and killed.err == ""
     told = run(["bash", "-c", script.format(""), trees.tool, trees.union.root])
     assert told.check().splitlines() == [str(trees.union.root), "1"]
-    assert told.err == "shunt: standard output: cannot be written: Broken pipe\n"
+    assert told.err == "shunt: standard output: cannot be written: Broken pipe (check the disk or the program that it goes to)\n"

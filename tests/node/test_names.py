@@ -136,13 +136,13 @@ def test_a_reader_that_has_enough(shunt, large, option):
     killed = run(["bash", "-c", script.format("-"), shunt.path, large.root, option])
     assert (killed.check(), killed.err) == ("141\n", "")
     told = run(["bash", "-c", script.format(""), shunt.path, large.root, option])
-    assert (told.check(), told.err) == ("1\n", "shunt: standard output: cannot be written: Broken pipe\n")
+    assert (told.check(), told.err) == ("1\n", "shunt: standard output: cannot be written: Broken pipe (check the disk or the program that it goes to)\n")
 
 
 def test_a_full_file_system(shunt, large):
     result = run(["bash", "-c", '"$0" names "$1" >/dev/full', shunt.path, large.root])
     result.check(1)
-    assert result.err == "shunt: standard output: cannot be written: No space left on device\n"
+    assert result.err == "shunt: standard output: cannot be written: No space left on device (check the disk or the program that it goes to)\n"
 
 
 def state_of(pid):

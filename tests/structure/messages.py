@@ -5,8 +5,8 @@
 
 A message is `object: failure (remedy)`. This takes the format strings of all calls that print one, and the tables and
 functions whose strings become a part of one, and prints those with a forbidden word, with a full stop at the end, with a
-capital letter at the beginning (except proper names), or with a remedy that is not in parentheses. Exit status 1 if
-there are any."""
+capital letter at the beginning (except proper names), or with a remedy that is not in parentheses; and the errors of tools,
+and those with which a daemon does not start, that end without one. Exit status 1 if there are any."""
 
 import pathlib
 import re
@@ -32,6 +32,20 @@ FORBIDDEN = re.compile(r"\b(verb|too much|makes? no sense|in vain|is no more|who
                        r"beside|keeper|crew|kin|mend|beats?|fabric|is no|has gone away|stands above|said above|cannot be had|"
                        r"does not do|gets? them back|road|lane|errand|flight|parked|withdraw)\b|`")
 PROPER = re.compile(r"(SHUNT_[A-Z_]+|FLUX_URI|TCP|LD_PRELOAD|EIO|Open MPI|MPICH|Intel\(R\))\b")
+# A call of these ends with a remedy in parentheses, in one of its strings; of doctor_say, one of a problem.
+ERRORS = re.compile(r"error_report|start_fail|doctor_say")
+# What is no error, but says what goes on; and what passes on a sentence that is made, and looked at, elsewhere.
+WITHOUT_REMEDY = {
+    "%s", "%s: %s",
+    "%s: waits for another job of yours that starts or stops the daemon of this node",
+    "%s: %s, whose %s is about to end, which is waited for",
+    "%s: %s, which is taken over after %llu s without a heartbeat",
+    "%s: %s, whose end is waited for",
+    "%s: taken over, since %s has ended (it was %s)",
+    "%s: taken over, since no heartbeat came for %llu s (it was %s)",
+    "file%s redirected, %.1f s waited for other processes, %s",
+    "%s: no counters of all daemons, %s",
+}
 REMEDY = re.compile(r"[;,:] (?:please )?(?:use|run|try|see|give|make|set|remove|name|check|ask|start|stop|install|move)\b")
 
 
@@ -57,18 +71,18 @@ def strings(text):
 
 
 def pieces(path, text):
-    """What is printed: (offset, text of a call or body)."""
+    """What is printed: (offset, text of a call or body, the function that is called)."""
     for found in CALLS.finditer(text):
-        yield found.start(), text[found.end():end_of(text, found.end(), "(", ")")]
+        yield found.start(), text[found.end():end_of(text, found.end(), "(", ")")], found[1]
     for name in BODIES.get(str(path), []):
         at = text.find(name)
         while at >= 0 and (end := re.compile(r"[{;]").search(text, at)) and end[0] == ";":
             at = text.find(name, at + 1)
         if at < 0:
-            yield -1, name
+            yield -1, name, None
             continue
         begin = text.index("{", at) + 1
-        yield at, text[begin:end_of(text, begin, "{", "}")]
+        yield at, text[begin:end_of(text, begin, "{", "}")], None
 
 
 def faults(message):
@@ -86,16 +100,27 @@ def faults(message):
         yield f"a remedy outside parentheses: {found[0]}"
 
 
+def lacks_remedy(piece, call):
+    """Is it an error that leaves a user without what to do next?"""
+    if not call or not ERRORS.fullmatch(call) or (call == "doctor_say" and "DOCTOR_PROBLEM" not in piece):
+        return False
+    said = {message.strip() for message in strings(piece)}
+    return bool(said) and not said & WITHOUT_REMEDY and not any(message.endswith(")") for message in said)
+
+
 def main(top="."):
     top, bad, count = pathlib.Path(top), 0, 0
     for room in ("lib", "daemon", "tools"):
         for file in sorted((top / room).rglob("*.c")):
             path, text = file.relative_to(top), without_comments(file.read_text())
-            for at, piece in pieces(path, text):
+            for at, piece, call in pieces(path, text):
                 if at < 0:
                     print(f"{path}: no {piece})")
                     bad += 1
                     continue
+                if lacks_remedy(piece, call):
+                    print(f"{path}:{text.count(chr(10), 0, at) + 1}: without a remedy: {' '.join(strings(piece))}")
+                    bad += 1
                 for message in strings(piece):
                     count += 1
                     for fault in faults(message) if " " in message.strip() else ():

@@ -240,12 +240,18 @@ Test(session, is_described)
     strcpy(members[0].host, "login2");
     strcpy(members[1].host, "login3");
     session_describe(&session, NULL, words, sizeof words);
-    cr_assert_str_eq(words, "held by a session of alice on host login2 (node n017, process 1234) since "
+    cr_assert_str_eq(words, "held by a session of alice on host login2 (node n017, process 1234, Slurm job 12) since "
                             "2024-05-01 12:34:56 UTC");
     session.count = 3;
     session_describe(&session, &members[1], words, sizeof words);
-    cr_assert_str_eq(words, "held by a session of alice on host login3 (node n017, process 5, and 2 other nodes) "
+    cr_assert_str_eq(words, "held by a session of alice on host login3 (node n017, process 5, Slurm job 12, and 2 other nodes) "
                             "since 2024-05-01 12:34:56 UTC");
+    strcpy(members[1].job, "other::7.host:::");
+    session_describe(&session, &members[1], words, sizeof words);
+    cr_assert(strstr(words, "process 5, other job 7.host, and 2"), "%s", words);
+    strcpy(members[1].job, "nonsense:");
+    session_describe(&session, &members[1], words, sizeof words);
+    cr_assert(strstr(words, "process 5, and 2"), "%s", words);
     const struct {
         uint64_t since;
         const char *date;

@@ -214,15 +214,16 @@ static bool conductor_is_asked(const struct conductor *conductor, enum conductor
 
 static int conductor_complain_lost(struct conductor *conductor, uint32_t rank)
 {
-    error_report("process %u on %s: ended before the benchmark did", rank, conductor->peers[rank].name);
+    error_report("process %u on %s: ended before the benchmark did (see what it said itself, and run this again)", rank,
+                 conductor->peers[rank].name);
     return conductor_fail(conductor);
 }
 
 static int conductor_complain_answer(struct conductor *conductor, uint32_t rank, const struct talk_answer *answer)
 {
     if (answer->words[0])
-        error_report("process %u on %s: %.*s: %s", rank, conductor->peers[rank].name, TALK_WORDS_MAX, answer->words,
-                     strerror(-answer->error));
+        error_report("process %u on %s: %.*s: %s (check space, quota and permissions, and run this again)", rank,
+                     conductor->peers[rank].name, TALK_WORDS_MAX, answer->words, strerror(-answer->error));
     return conductor_fail(conductor);
 }
 

@@ -22,12 +22,12 @@ static int plot_check_place(const char *path)
     const char *slash = strrchr(path, '/');
     const size_t length = slash != NULL ? (size_t)(slash - path) + 1 : 0;
     if (length >= sizeof directory)
-        return error_report("%s: the path is too long", path), -1;
+        return error_report("%s: the path is too long (give a shorter one)", path), -1;
     memcpy(directory, slash != NULL ? path : ".", slash != NULL ? length : 1);
     directory[slash != NULL ? length : 1] = '\0';
     if (access(directory, W_OK | X_OK) == 0)
         return 0;
-    error_report("%s: cannot be written in %s: %s", path, directory, strerror(errno));
+    error_report("%s: cannot be written in %s: %s (give a file in another directory)", path, directory, strerror(errno));
     return -1;
 }
 

@@ -63,7 +63,9 @@ static int rendezvous_begin_to_listen(struct rendezvous *meet, bool wide)
     meet->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (meet->listener < 0 || bind(meet->listener, (struct sockaddr *)&at, size) < 0 || listen(meet->listener, 4096) < 0 ||
         getsockname(meet->listener, (struct sockaddr *)&at, &size) < 0) {
-        error_report("TCP: cannot listen for the other processes: %s", strerror(errno));
+        error_report("TCP: cannot listen for the other processes: %s (raise the limit on open files with 'ulimit -n', or run "
+                     "'shunt doctor')",
+                     strerror(errno));
         return -1;
     }
     meet->port = ntohs(at.sin_port);

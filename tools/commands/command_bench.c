@@ -95,7 +95,7 @@ static void command_bench_run_apart(const struct plan *plan, const char *directo
         _exit(128 + SIGTERM);
     int status = command_bench_begin(plan, directory);
     if (fflush(stdout) < 0 && status == STATUS_OK) {
-        error_report("standard output: cannot be written: %s", strerror(errno));
+        error_report("standard output: cannot be written: %s (check the disk or the program that it goes to)", strerror(errno));
         status = STATUS_FAILED;
     }
     _exit(status);
@@ -108,7 +108,7 @@ static int command_bench_wait_for(pid_t child, struct signal_wait *watch)
     while (waitpid(child, &status, WNOHANG) == 0) {
         int signal = signal_wait_next(watch, NULL, 0, -1);
         if (signal > 0 && before > 0) {
-            error_report("process %d: still removing the files of the benchmark", (int)child);
+            error_report("process %d: still removing the files of the benchmark (wait for its end)", (int)child);
             return 128 + signal;
         }
         if (signal > 0)

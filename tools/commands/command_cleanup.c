@@ -135,7 +135,8 @@ static void command_cleanup_remove_files(struct cleanup *cleanup, const struct s
         return;
     }
     error_report("%s: cannot be removed: %s%s", here->run_dir, strerror(-code),
-                 code == -ENOTEMPTY ? " (look at the files there, they are not shunt's)" : "");
+                 code == -ENOTEMPTY ? " (look at the files there, they are not shunt's)"
+                                    : " (run this again as its owner, or as root)");
     cleanup->failed = true;
 }
 

@@ -324,7 +324,7 @@ int command_find_files(const struct command *command, int argc, char **argv)
     if (find.tests)
         status = command_find_run(&find, command, argc, argv);
     else
-        error_report("%s: %s", argv[0], strerror(ENOMEM));
+        error_report("%s: not enough memory (free some and run this again)", argv[0]);
     newer_finish(&find.newer);
     free(find.tests);
     return status;

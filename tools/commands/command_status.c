@@ -55,8 +55,10 @@ struct standing {
 static const char *command_status_reason(const struct standing *standing)
 {
     if (!standing->counted)
-        return "no daemon of its session runs on this host";
-    return standing->all_error == -ETIMEDOUT ? "not all of its daemons answer" : "the daemon cannot be asked";
+        return "no daemon of its session runs on this host (run this on a host where one does)";
+    return standing->all_error == -ETIMEDOUT
+               ? "not all of its daemons answer (run this again, and 'shunt doctor --host HOST' for a host that stays silent)"
+               : "the daemon cannot be asked (run this again)";
 }
 
 static void command_status_ask(struct standing *standing, const struct session_member *member)

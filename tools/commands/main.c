@@ -127,6 +127,6 @@ int main(int argc, char **argv)
     int status = main_dispatch(argc, argv);
     if (fflush(stdout) == 0 && !ferror(stdout))
         return status;
-    error_report("standard output: cannot be written: %s", strerror(errno));
+    error_report("standard output: cannot be written: %s (check the disk or the program that it goes to)", strerror(errno));
     return status ? status : STATUS_FAILED;
 }

@@ -93,7 +93,8 @@ static void doctor_check_room(struct doctor *doctor, const char *base)
     if (directory >= 0)
         close(directory);
     if (statvfs(base, &room) != 0) {
-        doctor_say(doctor, DOCTOR_PROBLEM, "run dir", "%s: cannot be measured: %s", base, strerror(errno));
+        doctor_say(doctor, DOCTOR_PROBLEM, "run dir", "%s: cannot be measured: %s (set SHUNT_RUN_DIR to another directory)",
+                   base, strerror(errno));
         return;
     }
     const unsigned long long bytes = (unsigned long long)room.f_bavail * room.f_frsize, mib = bytes >> 20;
