@@ -5,9 +5,13 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/sys.h"
 #include "command.h"
 #include "stopping.h"
+#include "union/disk.h"
 #include "walk.h"
+
+#define FSCK_DAMAGED "shunt-dir.damaged"
 
 /* The listing only assumed what is to be done; listed once more, with LISTING_SETTLE, it is done. */
 static bool fsck_trunk_settle(const struct fsck *fsck, const struct folder *folder)
@@ -41,13 +45,38 @@ static void fsck_trunk_tell_conflicts(struct fsck *fsck, const struct folder *fo
     }
 }
 
+/* Its mirrors are orphans from then on, as whoever gave --restore wants them; until they are restored, a damaged marker would
+ * not have said more. */
+static bool fsck_trunk_set_aside(const struct fsck *fsck, const char *path)
+{
+    if (!fsck->restore || fsck->blind)
+        return false;
+    int at = sys_openat(AT_FDCWD, fsck->root.path, DISK_DIRECTORY, 0);
+    int fd = at < 0 ? at : sys_openat(at, path, DISK_DIRECTORY, 0);
+    int error = fd < 0 ? fd : disk_rename_new(fd, LAYOUT_MARKER, fd, FSCK_DAMAGED);
+    if (fd >= 0)
+        sys_close(fd);
+    if (at >= 0)
+        sys_close(at);
+    return error == 0;
+}
+
+static void fsck_trunk_tell_bad_marker(struct fsck *fsck, const char *path)
+{
+    if (fsck_trunk_set_aside(fsck, path)) {
+        fsck_tell(fsck, FSCK_REPAIRABLE, true, "bad-marker", path, "its .shunt-dir was damaged, it is " FSCK_DAMAGED " now");
+        return;
+    }
+    fsck->markers_bad++;
+    fsck_tell(fsck, FSCK_TROUBLE, false, "bad-marker", path,
+              "its .shunt-dir is damaged, so its mirrors look like orphans (get it from a backup, or run 'shunt fsck "
+              "--restore', which renames it to " FSCK_DAMAGED ")");
+}
+
 static void fsck_trunk_tell_unlisted(struct fsck *fsck, const char *path, int error)
 {
     if (error == -EBADMSG) {
-        fsck->markers_bad++;
-        fsck_tell(fsck, FSCK_TROUBLE, false, "bad-marker", path,
-                  "its .shunt-dir is damaged, so its mirrors look like orphans (get it from a backup, or run 'shunt fsck "
-                  "--restore' and then remove it)");
+        fsck_trunk_tell_bad_marker(fsck, path);
         return;
     }
     if (error == -EMULTIHOP) {

@@ -855,8 +855,19 @@ def test_fsck_deletes_nothing_next_to_a_marker_that_is_none(shunt, union):
     result.check(2)
     assert ("bad-marker", "plain") in findings(result)
     assert snapshot(union.root) == before
-    shunt("fsck", "--restore", union.root).check(2)
+    shunt("fsck", "--restore", union.root).check(1)
     assert (union.root / "shunt-restored" / "gone-aaaaaaaaaaaa" / "lost").exists()
+    assert (union.root / "plain" / "shunt-dir.damaged").read_text() == "nonsense"
+    shunt("fsck", union.root).check()
+
+
+def test_a_damaged_marker_whose_new_name_is_taken_stays(shunt, union):
+    (union.root / "plain" / ".shunt-dir").write_text("nonsense")
+    (union.root / "plain" / "shunt-dir.damaged").write_text("mine")
+    result = shunt("fsck", "--restore", union.root)
+    result.check(2)
+    assert "rename" in result.out and (union.root / "plain" / ".shunt-dir").exists()
+    assert (union.root / "plain" / "shunt-dir.damaged").read_text() == "mine"
 
 
 # start, exec and their like, as far as they go without a daemon
