@@ -280,6 +280,8 @@ SYMBOL(files, __strftime_l, size_t, (char *, size_t, const char *, const struct 
 SYMBOL(files, wcsftime, size_t, (wchar_t *, size_t, const wchar_t *, const struct tm *))
 SYMBOL(files, wcsftime_l, size_t, (wchar_t *, size_t, const wchar_t *, const struct tm *, locale_t))
 SYMBOL(files, __wcsftime_l, size_t, (wchar_t *, size_t, const wchar_t *, const struct tm *, locale_t))
+SYMBOL(files, strptime, char *, (const char *, const char *, struct tm *))
+SYMBOL(files, strptime_l, char *, (const char *, const char *, struct tm *, locale_t))
 SYMBOL(files, getdate, struct tm *, (const char *))
 SYMBOL(files, getdate_r, int, (const char *, struct tm *))
 SYMBOL(files, utmpname, int, (const char *))

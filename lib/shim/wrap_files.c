@@ -25,6 +25,7 @@
 #include "shim/promote.h"
 #include "shim/scratch.h"
 #include "shim/wrap.h"
+#include "shim/wrap_files.h"
 
 /* Not in the headers of every glibc. */
 int getdate_r(const char *restrict words, struct tm *restrict to);
@@ -90,12 +91,16 @@ static void wrap_files_prepare_zone(void)
         return;
     int saved = errno;
     const char *zone = wrap_files_environment("TZ"), *directory = NULL;
-    if (zone != NULL && *zone == ':')
+    if (zone != NULL && *zone == '\0')
+        zone = "Universal"; /* as libc does */
+    else if (zone != NULL && *zone == ':')
         zone++;
     if (zone != NULL && *zone != '/' && *zone != '\0')
         directory = wrap_files_environment("TZDIR");
     if (zone != NULL && (*zone == '/' || directory != NULL))
         wrap_files_promote_zone(directory, zone);
+    if (directory != NULL)
+        wrap_files_promote_zone(directory, "posixrules"); /* for a zone that says no rules */
     errno = saved;
 }
 
@@ -127,6 +132,10 @@ ZONED(size_t, wcsftime_l,
       (to, size, format, when, in))
 ZONED(size_t, __wcsftime_l, (wchar_t * to, size_t size, const wchar_t *format, const struct tm *when, locale_t in),
       (to, size, format, when, in))
+
+ZONED(char *, strptime, (const char *restrict words, const char *restrict format, struct tm *restrict to), (words, format, to))
+ZONED(char *, strptime_l, (const char *restrict words, const char *restrict format, struct tm *restrict to, locale_t in),
+      (words, format, to, in))
 
 static void wrap_files_prepare_dates(void)
 {
@@ -322,10 +331,55 @@ static void wrap_files_promote_locales(const char *from, size_t length, const ch
     scratch_give(scratch);
 }
 
+/* What modules there are for character sets: DIRECTORY/gconv-modules, and DIRECTORY/gconv-modules.d/*.conf, of each directory
+ * in GCONV_PATH. The modules themselves are shared objects, which are made in the trunk. */
+
+static bool wrap_files_is_configuration(const char *name)
+{
+    const size_t length = strlen(name);
+    return length > 5 && strcmp(name + length - 5, ".conf") == 0;
+}
+
+static void wrap_files_promote_conversions(const char *directory, size_t length)
+{
+    struct scratch *scratch = scratch_take();
+    struct text text;
+    if (scratch == NULL)
+        return;
+    text_init(&text, scratch->text[0], PATH_MAX);
+    text_bytes(&text, directory, length);
+    text_add(&text, "/gconv-modules");
+    if (text_ok(&text))
+        promote_path(AT_FDCWD, scratch->text[0], TARGET_FOLLOW);
+    text_add(&text, ".d");
+    DIR *list = text_ok(&text) ? opendir(scratch->text[0]) : NULL;
+    for (const struct dirent *entry; list != NULL && (entry = readdir(list)) != NULL;)
+        if (wrap_files_is_configuration(entry->d_name))
+            wrap_files_promote_in(scratch->text[0], strlen(scratch->text[0]), entry->d_name);
+    if (list != NULL)
+        closedir(list);
+    scratch_give(scratch);
+}
+
+void wrap_files_prepare_conversions(void)
+{
+    if (!process_has_roots())
+        return;
+    int saved = errno;
+    for (const char *at = wrap_files_environment("GCONV_PATH"); at != NULL && *at != '\0';) {
+        const size_t length = strcspn(at, ":");
+        wrap_files_promote_conversions(at, length);
+        at += length + (at[length] == ':');
+    }
+    errno = saved;
+}
+
+/* That of a locale's character set is looked for when a wide character is read or written first. */
 static void wrap_files_prepare_locale(const char *name)
 {
     if (name == NULL || !process_has_roots())
         return;
+    wrap_files_prepare_conversions();
     int saved = errno;
     for (const char *at = wrap_files_environment("LOCPATH"); at != NULL && *at != '\0';) {
         const size_t length = strcspn(at, ":");
@@ -364,15 +418,9 @@ WRAPPER char *bindtextdomain(const char *domain, const char *directory)
     return REAL(bindtextdomain)(domain, directory);
 }
 
-/* What modules there are for character sets; the modules themselves are shared objects, which are made in the trunk. */
 WRAPPER iconv_t iconv_open(const char *to, const char *from)
 {
     WRAPPER_LAUNDER(to);
-    const char *at = process_has_roots() ? wrap_files_environment("GCONV_PATH") : NULL;
-    while (at != NULL && *at != '\0') {
-        const size_t length = strcspn(at, ":");
-        wrap_files_promote_in(at, length, "gconv-modules");
-        at += length + (at[length] == ':');
-    }
+    wrap_files_prepare_conversions();
     return REAL(iconv_open)(to, from);
 }

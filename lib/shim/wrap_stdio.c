@@ -11,6 +11,7 @@
 #include "base/sys.h"
 #include "shim/fdcache.h"
 #include "shim/wrap.h"
+#include "shim/wrap_files.h"
 #include "shim/wrap_open.h"
 
 /* The flags that fopen gives open (POSIX, and glibc's x and e). -1: no mode, which the real function is to
@@ -39,13 +40,66 @@ static int wrap_stdio_flags_of(const char *mode)
     return flags | (both ? O_RDWR : *mode == 'r' ? O_RDONLY : O_WRONLY);
 }
 
-/* The stream is made on the open descriptor: fdopen takes the same modes and opens nothing. */
+/* The same mode without x: the file has been made already. */
+static void wrap_stdio_without_x(const char *mode, char *to, size_t size)
+{
+    size_t length = 0;
+    bool is_name = false; /* of a character set */
+    for (; *mode != '\0' && length + 1 < size; mode++) {
+        is_name = is_name || *mode == ',';
+        if (*mode != 'x' || is_name)
+            to[length++] = *mode;
+    }
+    to[length] = '\0';
+}
+
+/* freopen keeps its FILE, and of a character set fopen alone knows, so libc must open by itself: it is given another file, and
+ * what it opened is replaced by the descriptor of the right one, which is opened once, as a new file may have to be, whose mode
+ * forbids it. */
+#define ANY_FILE "/dev/null"
+#define MODE_SIZE 64
+
+static FILE *wrap_stdio_replace(FILE *stream, int fd, int flags)
+{
+    const int to = fileno(stream);
+    long code = SYS3(SYS_dup3, fd, to, flags & O_CLOEXEC);
+    if (code < 0) {
+        fclose(stream);
+        errno = (int)-code;
+        return NULL;
+    }
+    if ((flags & (O_APPEND | O_ACCMODE)) == (O_APPEND | O_WRONLY)) /* as freopen does */
+        sys_lseek(to, 0, SEEK_END);
+    return stream;
+}
+
+static bool wrap_stdio_converts(const char *mode)
+{
+    return strstr(mode, ",ccs=") != NULL;
+}
+
+static FILE *wrap_stdio_converted(int fd, const char *mode)
+{
+    char plain[MODE_SIZE];
+    wrap_stdio_without_x(mode, plain, sizeof plain);
+    FILE *stream = REAL(fopen)(ANY_FILE, plain);
+    if (stream != NULL)
+        stream = wrap_stdio_replace(stream, fd, wrap_stdio_flags_of(mode));
+    int saved = errno;
+    sys_close(fd);
+    errno = saved;
+    return stream;
+}
+
+/* The stream is made on the open descriptor: fdopen takes the same modes, but for a character set, and opens nothing. */
 static FILE *wrap_stdio_stream_on(int fd, const char *mode)
 {
     if (fd < 0) {
         errno = -fd;
         return NULL;
     }
+    if (wrap_stdio_converts(mode))
+        return wrap_stdio_converted(fd, mode);
     if (*mode == 'a' && strchr(mode, '+') == NULL) /* as fopen does */
         sys_lseek(fd, 0, SEEK_END);
     FILE *stream = fdopen(fd, mode);
@@ -75,8 +129,16 @@ static FILE *wrap_stdio_open_with(fopen_function *original, const char *path, co
     return stream;
 }
 
+/* By the outermost call: it takes as much stack as a listing. */
+static void wrap_stdio_prepare(const char *mode)
+{
+    if (mode != NULL && process_has_roots() && wrap_stdio_converts(mode))
+        wrap_files_prepare_conversions();
+}
+
 static FILE *wrap_stdio_open_stream(fopen_function *original, const char *path, const char *mode)
 {
+    wrap_stdio_prepare(mode);
     return wrap_stdio_open_with(original, path, mode, 0);
 }
 
@@ -116,37 +178,9 @@ WRAPPER FILE *__setmntent(const char *path, const char *mode)
     return wrap_stdio_open_table(REAL(__setmntent), path, mode);
 }
 
-/* The same mode without x: the file has been made already. */
-static void wrap_stdio_without_x(const char *mode, char *to, size_t size)
-{
-    size_t length = 0;
-    for (; *mode != '\0' && length + 1 < size; mode++)
-        if (*mode != 'x')
-            to[length++] = *mode;
-    to[length] = '\0';
-}
-
-/* freopen keeps its FILE, so it must open by itself: it is given another file, and what it opened is replaced by the descriptor
- * of the right one, which is opened once, as a new file may have to be, whose mode forbids it. */
-#define ANY_FILE "/dev/null"
-
-static FILE *wrap_stdio_replace(FILE *stream, int fd, int flags)
-{
-    const int to = fileno(stream);
-    long code = SYS3(SYS_dup3, fd, to, flags & O_CLOEXEC);
-    if (code < 0) {
-        fclose(stream);
-        errno = (int)-code;
-        return NULL;
-    }
-    if ((flags & (O_APPEND | O_ACCMODE)) == (O_APPEND | O_WRONLY)) /* as freopen does */
-        sys_lseek(to, 0, SEEK_END);
-    return stream;
-}
-
 static FILE *wrap_stdio_reopen_ours(struct target *t, int flags, const char *mode, FILE *stream, size_t which)
 {
-    char plain[64];
+    char plain[MODE_SIZE];
     int fd = operate_open(t, flags | O_CLOEXEC, 0666);
     if (fd < 0) {
         fclose(stream); /* as freopen does when it fails */
@@ -179,10 +213,12 @@ static FILE *wrap_stdio_reopen(const char *path, const char *mode, FILE *stream,
 
 WRAPPER FILE *freopen(const char *path, const char *mode, FILE *stream)
 {
+    wrap_stdio_prepare(mode);
     return wrap_stdio_reopen(path, mode, stream, 0);
 }
 
 WRAPPER FILE *freopen64(const char *path, const char *mode, FILE *stream)
 {
+    wrap_stdio_prepare(mode);
     return wrap_stdio_reopen(path, mode, stream, 64);
 }

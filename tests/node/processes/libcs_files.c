@@ -6,6 +6,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <iconv.h>
 #include <libintl.h>
 #include <limits.h>
 #include <locale.h>
@@ -16,10 +17,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 #include <utmp.h>
 #include <utmpx.h>
+#include <wchar.h>
 
 static char here[PATH_MAX], text[2 * PATH_MAX];
 
@@ -110,6 +113,14 @@ static struct tm *files_by_ctime(const time_t *when)
     return &tm;
 }
 
+static int files_is_summer_in_june(const char *zone)
+{
+    time_t june = 1593000000;
+    setenv("TZ", zone, 1);
+    struct tm *tm = localtime(&june);
+    return tm == NULL ? -1 : tm->tm_isdst;
+}
+
 static void files_zones(void)
 {
     static const struct {
@@ -132,6 +143,10 @@ static void files_zones(void)
     char words[32] = "";
     strftime(words, sizeof words, "%Z", &(struct tm){.tm_year = 70, .tm_mday = 1});
     files_say("strftime", tzname[0] != NULL && strcmp(tzname[0], "JST") == 0);
+    files_copy("/usr/share/zoneinfo/Asia/Tokyo", "Universal");
+    files_say("TZ that is empty", files_hour("", files_after_tzset) == 9);
+    files_copy("/usr/share/zoneinfo/Australia/Sydney", "posixrules");
+    files_say("posixrules", files_is_summer_in_june("AAA0BBB") == 0);
     unsetenv("TZDIR");
     files_say("none", files_hour(":/no/such/zone", localtime) == 0);
 }
@@ -204,10 +219,105 @@ static void files_locales(void)
     files_say("setlocale of none", setlocale(LC_ALL, "qq_QQ") == NULL);
 }
 
+/* As libc looks for what it knows of character sets. */
+static void files_configure(const char *directory)
+{
+    char name[64], environment[2 * PATH_MAX + 8];
+    static const char *const both[] = {"", "/gconv-modules.d"};
+    for (size_t i = 0; i < 2; i++) {
+        snprintf(name, sizeof name, "%s%s", directory, both[i]);
+        if (mkdir(name, 0755) != 0)
+            exit(7);
+    }
+    snprintf(name, sizeof name, "%s/gconv-modules", directory);
+    files_put(name, "alias XX-CONFIGURED// ISO-10646/UTF8/\n", 38);
+    snprintf(name, sizeof name, "%s/gconv-modules.d/xx.conf", directory);
+    files_put(name, "alias XX-BESIDE// ISO-10646/UTF8/\nalias XX-LATIN// ISO-8859-1//\n", 64);
+    snprintf(environment, sizeof environment, "/none:%s", files_at(directory));
+    setenv("GCONV_PATH", environment, 1);
+}
+
+static int files_iconv(void)
+{
+    files_configure("conversions");
+    return iconv_open("UTF-16LE", "XX-CONFIGURED") != (iconv_t)-1 && iconv_open("UTF-16LE", "XX-BESIDE") != (iconv_t)-1;
+}
+
+/* "a", the Euro sign and the end of the line are so many bytes. */
+static int files_stream(const char *name, const char *set, long size)
+{
+    char mode[64];
+    struct stat st;
+    wchar_t line[16] = L"";
+    snprintf(mode, sizeof mode, "wx,ccs=%s", set);
+    FILE *stream = fopen(name, mode);
+    int is_right = stream != NULL && fputws(L"a\x20ac\n", stream) >= 0 && fclose(stream) == 0;
+    is_right = is_right && stat(name, &st) == 0 && st.st_size == size;
+    snprintf(mode, sizeof mode, "r,ccs=%s", set);
+    stream = is_right ? fopen(name, mode) : NULL;
+    return stream != NULL && fgetws(line, 16, stream) != NULL && line[0] == 'a' && line[1] == 0x20ac;
+}
+
+static int files_stream_configured(void)
+{
+    files_configure("conversions-of-streams");
+    return files_stream("wide", "XX-CONFIGURED", 5);
+}
+
+static int files_stream_beside(void)
+{
+    files_configure("conversions-of-more-streams");
+    return files_stream("wide-beside", "XX-BESIDE", 5);
+}
+
+static int files_stream_of_two_bytes(void)
+{
+    return files_stream("two", "UTF-16LE", 6);
+}
+
+static int files_locale_of_a_character_set(void)
+{
+    wchar_t wide[4] = L"";
+    files_configure("conversions-of-locales");
+    setenv("LOCPATH", files_at("locale"), 1);
+    return setlocale(LC_ALL, "cc_CC") != NULL && mbstowcs(wide, "\xe9", 4) == 1 && wide[0] == 0xe9;
+}
+
+static int files_strptime(void)
+{
+    struct tm tm = {0};
+    files_copy("/usr/share/zoneinfo/Asia/Tokyo", "zone-strptime");
+    setenv("TZ", files_at("zone-strptime"), 1);
+    return strptime("0", "%s", &tm) != NULL && tm.tm_hour == 9;
+}
+
+/* What libc has read of character sets it keeps, and of zones until some other functions are called. */
+static void files_in_child(const char *what, int (*is_right)(void))
+{
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        files_say(what, is_right());
+        exit(0);
+    }
+    waitpid(child, NULL, 0);
+}
+
+static void files_first(void)
+{
+    files_in_child("iconv_open", files_iconv);
+    files_in_child("fopen of a character set", files_stream_configured);
+    files_in_child("fopen of another one", files_stream_beside);
+    files_in_child("fopen of UTF-16", files_stream_of_two_bytes);
+    files_in_child("a locale's character set", files_locale_of_a_character_set);
+    files_in_child("strptime", files_strptime);
+}
+
 int main(void)
 {
     if (getcwd(here, sizeof here) == NULL)
         return 2;
+    files_first();
     files_mounts();
     files_zones();
     files_users();
