@@ -38,6 +38,7 @@ enum {
     MOUNT_MOVE_TO_FOLLOWS = 0x10, /* ... */
     MOUNT_SET_STRING = 1,         /* of fsconfig */
     MOUNT_SET_PATH = 3,           /* ... */
+    MOUNT_SET_PATH_EMPTY = 4,     /* ... */
     MOUNT_QUOTA_ON = 0x800002,    /* of quotactl, without the kind */
     CALL_OPEN_TREE_ATTR = 467,    /* Linux 6.15; no function makes it */
 };
@@ -118,7 +119,7 @@ WRAPPER int move_mount(int from, const char *path, int to, const char *target, u
 /* The path that a file system is given, as such or as its source. */
 WRAPPER int fsconfig(int fs, unsigned command, const char *key, const void *value, int auxiliary)
 {
-    const bool is_path = command == MOUNT_SET_PATH;
+    const bool is_path = command == MOUNT_SET_PATH || command == MOUNT_SET_PATH_EMPTY;
     const bool is_source = command == MOUNT_SET_STRING && process_can_read(key, sizeof "source") && strcmp(key, "source") == 0;
     return (int)ON_TRUNK(is_path ? auxiliary : AT_FDCWD, is_path || is_source ? value : NULL, true,
                          REAL(fsconfig)(fs, command, key, value, auxiliary));

@@ -17,10 +17,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/sys.h"
+
 /* Numbers that are the same on every machine; the functions are those of glibc 2.36. */
 enum {
     NUMBER_OPEN_TREE = 428,
     NUMBER_MOVE_MOUNT,
+    NUMBER_FSOPEN,
+    NUMBER_FSCONFIG,
     NUMBER_FSPICK = 433,
     NUMBER_MOUNT_SETATTR = 442,
     NUMBER_OPEN_TREE_ATTR = 467
@@ -77,6 +81,40 @@ static void mounts_of_files(void)
     SAY(mount("source", "none", NULL, MS_BIND, NULL));
 }
 
+/* Is it where the kernel itself finds it, which is asked past every library? */
+static void mounts_find(const char *name)
+{
+    printf("  %s: %s\n", name, SYS3(SYS_faccessat, AT_FDCWD, name, R_OK) == 0 ? "found" : "not found");
+}
+
+static void mounts_of_file_systems(void)
+{
+    enum { STRING = 1, A_PATH = 3, PATH_EMPTY, DESCRIPTOR, CREATE };
+    int fs = (int)syscall(NUMBER_FSOPEN, "ext4", 0);
+    SAY(syscall(NUMBER_FSCONFIG, fs, STRING, "source", "fs-source", 0));
+    mounts_find("fs-source");
+    SAY(syscall(NUMBER_FSCONFIG, fs, A_PATH, "journal_path", "fs-journal", AT_FDCWD));
+    mounts_find("fs-journal");
+    SAY(syscall(NUMBER_FSCONFIG, fs, PATH_EMPTY, "journal_path", "fs-empty", AT_FDCWD));
+    mounts_find("fs-empty");
+    int fd = open("fs-descriptor", O_RDONLY);
+    SAY(syscall(NUMBER_FSCONFIG, fs, PATH_EMPTY, "journal_path", "", fd));
+    SAY(syscall(NUMBER_FSCONFIG, fs, DESCRIPTOR, "journal_path", NULL, fd));
+    SAY(syscall(NUMBER_FSCONFIG, fs, CREATE, NULL, NULL, 0));
+    SAY(syscall(NUMBER_FSCONFIG, fs, STRING, "source", NULL, 0));
+    close(fd);
+    close(fs);
+}
+
+static void mounts_of_quota(void)
+{
+    SAY(quotactl(QCMD(Q_QUOTAON, USRQUOTA), "quota-device", QFMT_VFS_V0, (char *)"quota-on"));
+    mounts_find("quota-on");
+    SAY(syscall(SYS_quotactl, QCMD(Q_QUOTAON, GRPQUOTA), "quota-device", QFMT_VFS_V0, "quota-on-by-number"));
+    mounts_find("quota-on-by-number");
+    SAY(quotactl(QCMD(Q_QUOTAON, USRQUOTA), "quota-device", QFMT_VFS_V0, (char *)"none"));
+}
+
 static void mounts_other(void)
 {
     SAY(swapon("swap", 0));
@@ -116,7 +154,14 @@ int main(void)
                                         "quota-by-number",
                                         "account-by-number",
                                         "changed-by-number",
-                                        "unmounted"};
+                                        "unmounted",
+                                        "fs-source",
+                                        "fs-journal",
+                                        "fs-empty",
+                                        "fs-descriptor",
+                                        "quota-device",
+                                        "quota-on",
+                                        "quota-on-by-number"};
     if (unshare(CLONE_NEWNS) == 0 && mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0)
         return 2;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -125,6 +170,8 @@ int main(void)
         return 2;
     mounts_make("directory/sub", "sub");
     mounts_of_files();
+    mounts_of_file_systems();
+    mounts_of_quota();
     mounts_other();
     return 0;
 }
