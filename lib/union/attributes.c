@@ -8,7 +8,9 @@
 #include <string.h>
 
 #include "base/sys.h"
+#include "base/text.h"
 #include "index/record.h"
+#include "union/disk.h"
 
 /* Two lists and two values, as large as the kernel lets them be. */
 struct attributes {
@@ -62,6 +64,54 @@ static bool attributes_is_there(ssize_t size)
     return size >= 0 || size == -ERANGE || size == -E2BIG;
 }
 
+/* CephFS: what a directory has none of its own of, its files have from the nearest one above that does. */
+static bool attributes_is_from_above(const char *name)
+{
+    return strcmp(name, "ceph.dir.layout") == 0;
+}
+
+/* As getxattr of the nearest directory above `path`; -ENODATA: none has it. */
+static ssize_t attributes_get_above(const char *path, const char *name, char *value)
+{
+    char above[PATH_MAX];
+    struct text text;
+    struct statx stat;
+    uint64_t below = 0;
+    ssize_t size = -ENODATA;
+    text_init(&text, above, sizeof above);
+    text_add(&text, path);
+    while (size == -ENODATA) {
+        text_add(&text, "/..");
+        if (!text_ok(&text) || sys_statx(AT_FDCWD, above, 0, STATX_INO, &stat) != 0 || stat.stx_ino == below)
+            break;
+        below = stat.stx_ino;
+        size = attributes_get_from(above, name, value);
+    }
+    return attributes_is_there(size) ? size : -ENODATA;
+}
+
+static bool attributes_are_equal(const struct attributes *room, ssize_t from, ssize_t to)
+{
+    return from == to && (from < 0 || memcmp(room->from_value, room->to_value, (size_t)from) == 0);
+}
+
+/* Neither has it from above, or both have the same; else `to` is given its own. */
+static bool attributes_match_above(struct attributes *room, const char *from, int to, const char *name, bool change)
+{
+    char proc[DISK_PROC_SIZE];
+    disk_proc(proc, to);
+    const ssize_t wanted = attributes_get_above(from, name, room->from_value);
+    ssize_t now = attributes_get_to(to, name, room->to_value);
+    const bool has_own = attributes_is_there(now);
+    if (!has_own)
+        now = attributes_get_above(proc, name, room->to_value);
+    if (attributes_are_equal(room, wanted, now))
+        return true;
+    if (wanted >= 0)
+        return change && SYS5(SYS_fsetxattr, to, name, room->from_value, wanted, 0) == 0;
+    return change && has_own && SYS2(SYS_fremovexattr, to, name) == 0;
+}
+
 static bool attributes_match_absence(struct attributes *room, int to, const char *name, bool change)
 {
     if (!attributes_is_there(attributes_get_to(to, name, room->to_value)))
@@ -75,12 +125,13 @@ static bool attributes_match_absence(struct attributes *room, int to, const char
 static bool attributes_match(struct attributes *room, const char *from, int to, const char *name, bool change)
 {
     ssize_t wanted = attributes_get_from(from, name, room->from_value);
+    if (wanted == -ENODATA && attributes_is_from_above(name))
+        return attributes_match_above(room, from, to, name, change);
     if (wanted == -ENODATA)
         return attributes_match_absence(room, to, name, change);
     if (wanted < 0)
         return !attributes_is_there(wanted);
-    ssize_t now = attributes_get_to(to, name, room->to_value);
-    if (now == wanted && memcmp(room->from_value, room->to_value, (size_t)now) == 0)
+    if (attributes_are_equal(room, wanted, attributes_get_to(to, name, room->to_value)))
         return true;
     return change && SYS5(SYS_fsetxattr, to, name, room->from_value, wanted, 0) == 0;
 }

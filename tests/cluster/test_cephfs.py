@@ -172,20 +172,38 @@ def stripes_after_changes(run, nodes, directory):
     return told
 
 
+def printed(nodes, node, *words):
+    process = nodes.begin(node, *words, stdout=subprocess.PIPE, text=True)
+    out, _ = process.communicate(timeout=cephfs.PATIENCE)
+    assert process.returncode == 0, (words, out)
+    return out
+
+
+def printed_under_shunt(nodes, node, script):
+    return printed(nodes, node, *nodes.tool(node, "exec", "--", "sh", "-c", script))
+
+
+def in_trunk(nodes, directory):
+    return [path.name for path in (nodes.ceph.mounts[0] / directory.relative_to(nodes.place)).iterdir()]
+
+
 def test_a_layout_that_comes_and_goes(nodes):
     """A directory's default layout, set and removed on one node, is that of the files which both make next."""
-    def printed(words, node):
-        process = nodes.begin(node, *words, stdout=subprocess.PIPE, text=True)
-        out, _ = process.communicate(timeout=cephfs.PATIENCE)
-        assert process.returncode == 0, (words, out)
-        return out
     nodes.run(0, "mkdir", nodes.place / "layouts")
-    native = stripes_after_changes(lambda node, script: printed(["sh", "-c", script], node), nodes, nodes.place / "layouts")
+    native = stripes_after_changes(lambda node, script: printed(nodes, node, "sh", "-c", script), nodes, nodes.place / "layouts")
     assert native == {(changer, change): ["3", "3"] if change == "set" else ["1", "1"] for changer, change in native}
     with nodes.session("branch"):
         directory = nodes.shared("layouts")
-        told = stripes_after_changes(lambda node, script: printed(nodes.tool(node, "exec", "--", "sh", "-c", script), node), nodes,
-                                     directory)
-        trunk = nodes.ceph.mounts[0] / directory.relative_to(nodes.place)
-        assert not [name for name in trunk.iterdir() if name.name.startswith(tuple(CHANGES_OF_LAYOUT))]  # they are in branches
+        told = stripes_after_changes(lambda node, script: printed_under_shunt(nodes, node, script), nodes, directory)
+        assert not [name for name in in_trunk(nodes, directory) if name.startswith(tuple(CHANGES_OF_LAYOUT))]
     assert told == native
+
+
+def test_a_layout_of_a_directory_above(nodes):
+    """A directory without a layout has, natively, that of the nearest one above; a mirror lies elsewhere."""
+    with nodes.session("branch"):
+        nodes.under_shunt(0, "mkdir", nodes.root / "above")
+        printed_under_shunt(nodes, 0, CHANGES_OF_LAYOUT["set"].format(nodes.root / "above"))
+        directory = nodes.shared("above/below")
+        assert [printed_under_shunt(nodes, node, STRIPES.format(directory / f"new{node}")) for node in range(2)] == ["3", "3"]
+        assert not [name for name in in_trunk(nodes, directory) if name.startswith("new")]
