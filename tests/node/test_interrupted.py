@@ -297,12 +297,13 @@ def test_cleanup(scene, is_killed):
             kill_daemon(those_told(scene.root, "daemon")[0])
 
     duration = scene.duration(*words, before=begin)
-    for _, after, number in scene.moments(duration, 1 / 3):
+    for _, after, number in scene.moments(duration, 1 / 5):
         begin()
         result = scene.interrupt(words, after, number)
         assert result.status == 0 or result.is_by_signal(), result
         if result.status != 0:
             scene.check(*words)
+            wait_until(lambda: not daemons_of(scene.root))  # one that has been told to end ends by itself
         assert daemons_of(scene.root) == [], result
         assert [path for path in scene.run_base.rglob("*") if path.is_file()] == [], result
     scene.stop()
