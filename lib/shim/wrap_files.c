@@ -331,7 +331,7 @@ static void wrap_files_promote_locales(const char *from, size_t length, const ch
     scratch_give(scratch);
 }
 
-/* What modules there are for character sets: DIRECTORY/gconv-modules, and DIRECTORY/gconv-modules.d/*.conf, of each directory
+/* What modules there are for character sets: gconv-modules, and each .conf in gconv-modules.d, of each directory
  * in GCONV_PATH. The modules themselves are shared objects, which are made in the trunk. */
 
 static bool wrap_files_is_configuration(const char *name)

@@ -188,7 +188,7 @@ def test_a_plain_name_begins_elsewhere_after_it_was_claimed(pairs, tmp_path, way
     pairs.meanwhile(tmp_path / "meeting", way, {call: line for call, (line, _) in PLAIN.items()})
     real = pairs.real()
     elsewhere = {call for call, (_, after) in PLAIN.items() if (real[f"{call}.p"], real[f"{call}.q"]) != (after, BEFORE)}
-    if pairs.settings["SHUNT_BREAK"]:  # who has changed a few names opens the directory anyway
+    if pairs.settings["SHUNT_BREAK"]:  # a process that has changed a few names opens the directory anyway
         assert "create" in elsewhere
     else:
         assert (elsewhere, pairs.shown()) == (set(), real)
