@@ -428,8 +428,10 @@ int target_find_text(struct target *t, int at, const char *path, unsigned want)
 
 int target_find_second(struct target *t, const struct target *first, int at, const char *path, unsigned want)
 {
-    return process_has_roots() && process_check_path(path) == 0 ? target_find_in_text(t, first, at, path, want)
-                                                                : TARGET_FOREIGN;
+    if (!process_has_roots() || process_check_path(path) != 0 ||
+        ((want & TARGET_ALIAS) && prefilter_is_plainly_foreign(path) && dead_end(at, path, want)))
+        return TARGET_FOREIGN;
+    return target_find_in_text(t, first, at, path, want);
 }
 
 int target_find_again(struct target *t, unsigned want)

@@ -20,17 +20,25 @@
 #include "base/sanitizer.h"
 #include "base/sys.h"
 #include "base/text.h"
+#include "shim/dead_end.h"
+#include "shim/prefilter.h"
 #include "shim/scratch.h"
 #include "shim/visible_path.h"
 #include "shim/wrap.h"
 #include "shim/wrap_exec.h"
 #include "shim/program.h"
 
-static void wrap_exec_promote_one(int at, const char *path)
+static __attribute__((noinline)) void wrap_exec_promote_found(int at, const char *path)
 {
     struct target t;
     if (target_find_text(&t, at, path, TARGET_FOLLOW | TARGET_ALIAS) == TARGET_MANAGED)
         operate_promote(&t); /* if it fails the program is not found, and the caller hears of it */
+}
+
+static void wrap_exec_promote_one(int at, const char *path)
+{
+    if (!prefilter_is_plainly_foreign(path) || !dead_end(at, path, TARGET_FOLLOW))
+        wrap_exec_promote_found(at, path);
 }
 
 void exec_promote_file(int at, const char *path)

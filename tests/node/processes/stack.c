@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
 
-/* stack PATH: how many bytes of stack calls on that path take. Each is made on a painted stack of its own. */
+/* stack FILE DIRECTORY: how many bytes of stack calls on that file take, and such as change names in that directory. Each is
+ * made on a painted stack of its own. */
 
+#include <dirent.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -16,6 +19,7 @@
 static unsigned char stack[SIZE] __attribute__((aligned(64)));
 static ucontext_t back, there;
 static const char *path;
+static char new[PATH_MAX], newer[PATH_MAX], file[PATH_MAX];
 
 static void call_nothing(void)
 {
@@ -43,6 +47,68 @@ static void call_absent(void)
     stat("/proc/self/absent", &to);
 }
 
+static void call_absent_open(void)
+{
+    close(open(newer, O_RDONLY));
+}
+
+static void call_mkdir(void)
+{
+    mkdir(new, 0700);
+    rmdir(new);
+}
+
+static void call_create(void)
+{
+    close(open(new, O_CREAT | O_EXCL | O_WRONLY, 0600));
+    unlink(new);
+}
+
+static void call_absent_unlink(void)
+{
+    unlink(newer);
+}
+
+static void call_link(void)
+{
+    link(file, new);
+    unlink(new);
+}
+
+static void call_symlink(void)
+{
+    symlink("nowhere", new);
+    unlink(new);
+}
+
+static void call_rename(void)
+{
+    rename(file, new);
+    rename(new, file);
+}
+
+static void call_chdir(void)
+{
+    chdir("/etc");
+}
+
+static void call_opendir(void)
+{
+    closedir(opendir("/etc"));
+}
+
+static void call_execve(void)
+{
+    static char *words[] = {"absent", NULL};
+    execve(newer, words, environ);
+}
+
+static void call_execvp(void)
+{
+    static char *words[] = {"absent", NULL};
+    execvp("no-program-of-this-name", words);
+}
+
 static size_t stack_used(void (*call)(void))
 {
     size_t at = 0;
@@ -63,12 +129,32 @@ int main(int argc, char *argv[])
     static const struct {
         const char *name;
         void (*call)(void);
-    } calls[] = {{"stat", call_stat}, {"open", call_open}, {"access", call_access}, {"absent", call_absent}};
+    } calls[] = {{"stat", call_stat},
+                 {"open", call_open},
+                 {"access", call_access},
+                 {"absent", call_absent},
+                 {"absent-open", call_absent_open},
+                 {"mkdir", call_mkdir},
+                 {"create", call_create},
+                 {"absent-unlink", call_absent_unlink},
+                 {"link", call_link},
+                 {"symlink", call_symlink},
+                 {"rename", call_rename},
+                 {"chdir", call_chdir},
+                 {"opendir", call_opendir},
+                 {"execve", call_execve},
+                 {"execvp", call_execvp}};
+    if (argc != 3)
+        return 1;
     path = argv[1];
+    snprintf(new, sizeof new, "%s/new", argv[2]);
+    snprintf(newer, sizeof newer, "%s/newer", argv[2]);
+    snprintf(file, sizeof file, "%s/file", argv[2]);
+    close(open(file, O_CREAT | O_WRONLY, 0600));
     size_t nothing = stack_used(call_nothing);
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
         stack_used(calls[i].call); /* the loader's own business is done */
         printf("%s %zu\n", calls[i].name, stack_used(calls[i].call) - nothing);
     }
-    return argc != 2;
+    return unlink(file);
 }
