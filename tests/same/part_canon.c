@@ -24,7 +24,8 @@ static long canon_told(const char *path)
 
 static long by_realpath(const struct place *place, long unused)
 {
-    char resolved[PATH_MAX] = "untouched";
+    static char resolved[PATH_MAX];
+    strcpy(resolved, "untouched");
     char *path = realpath(place->path, resolved);
     int error = errno;
     if (path && path != resolved)
@@ -51,14 +52,14 @@ static long by_canonicalize(const struct place *place, long unused)
 
 static long by_realpath_chk(const struct place *place, long unused)
 {
-    char resolved[PATH_MAX];
+    static char resolved[PATH_MAX];
     char *(*call)(const char *, char *, size_t) = dlsym(RTLD_DEFAULT, "__realpath_chk");
     return canon_told(call(place->path, resolved, sizeof resolved));
 }
 
 static long by_chdir(const struct place *place, long unused)
 {
-    char cwd[PATH_MAX];
+    static char cwd[PATH_MAX];
     struct stat st;
     if (stat(place->path, &st) < 0 || !S_ISDIR(st.st_mode)) {
         errno = ENOTDIR;

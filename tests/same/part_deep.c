@@ -71,7 +71,7 @@ static void list_at(unsigned level)
 
 static void canon_at(unsigned level)
 {
-    char resolved[PATH_MAX];
+    static char resolved[PATH_MAX];
     errno = 0;
     char *path = realpath("renamed", resolved);
     deep_told("deep realpath", level, path ? (long)strlen(path) : -1, errno);

@@ -22,11 +22,13 @@
 
 struct listed {
     size_t count;
-    char *name[NAMES_MAX];
+    char **name; /* a thread's stack may be small */
 };
 
 static void listed_add(struct listed *listed, const char *name)
 {
+    if (listed->name == NULL)
+        listed->name = malloc(NAMES_MAX * sizeof *listed->name);
     if (listed->count < NAMES_MAX)
         listed->name[listed->count++] = strdup(name);
 }
@@ -35,6 +37,8 @@ static void listed_clear(struct listed *listed)
 {
     while (listed->count > 0)
         free(listed->name[--listed->count]);
+    free(listed->name);
+    listed->name = NULL;
 }
 
 static int by_text(const void *a, const void *b)
@@ -44,7 +48,8 @@ static int by_text(const void *a, const void *b)
 
 static void listed_sort(struct listed *listed)
 {
-    qsort(listed->name, listed->count, sizeof *listed->name, by_text);
+    if (listed->count > 0)
+        qsort(listed->name, listed->count, sizeof *listed->name, by_text);
 }
 
 static void listed_tell(struct listed *listed)
@@ -164,7 +169,7 @@ static ssize_t read_block(int fd, void *block, size_t size, bool raw)
 
 static long read_blocks(int fd, size_t size, bool raw, struct listed *listed)
 {
-    char block[32768];
+    static char block[32768];
     ssize_t count;
     while ((count = read_block(fd, block, size, raw)) > 0)
         for (ssize_t at = 0; at < count;) {
@@ -295,7 +300,7 @@ static void many_offsets(void)
 
 static void small_buffer(void)
 {
-    char block[32768];
+    static char block[32768];
     int fd = open("bare", O_RDONLY | O_DIRECTORY);
     errno = 0;
     long result = getdents64(fd, block, 8);

@@ -31,7 +31,7 @@ static const char *from_above(const char *path)
 /* What getcwd and its kin say from the new directory, by $PWD where that is true. */
 static long by_chdir(const struct place *place, long by_number)
 {
-    char here[PATH_MAX];
+    static char here[PATH_MAX];
     long result = by_number ? syscall(SYS_chdir, place->path) : chdir(place->path);
     int error = errno;
     if (result == 0 && getcwd(here, sizeof here)) {
@@ -47,7 +47,7 @@ static long by_chdir(const struct place *place, long by_number)
 
 static long by_fchdir(const struct place *place, long flags)
 {
-    char here[PATH_MAX];
+    static char here[PATH_MAX];
     int fd = open(place->path, (int)flags);
     if (fd < 0)
         return -1;
@@ -311,7 +311,7 @@ static void doors_meet(const char *label, const char *bound, const char *called)
 
 static void doors_meetings(void)
 {
-    char outside[PATH_MAX];
+    static char outside[PATH_MAX];
     snprintf(outside, sizeof outside, "%s", joined(fixture.outside, "to-dir/door"));
     doors_meet("in the same words", "door", "door");
     doors_meet("through a directory's link", "dir/door", "ldir/door");

@@ -91,7 +91,7 @@ static long raw_symlinkat(const struct place *place, long unused)
 
 static long raw_readlinkat(const struct place *place, long size)
 {
-    char target[PATH_MAX];
+    static char target[PATH_MAX];
     long length = syscall(SYS_readlinkat, place->at, place->path, target, size);
     if (length >= 0)
         detail_bytes(target, (size_t)length);

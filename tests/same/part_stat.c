@@ -121,7 +121,7 @@ static long by_euidaccess(const struct place *place, long mode)
 
 static long by_readlink(const struct place *place, long size)
 {
-    char target[PATH_MAX];
+    static char target[PATH_MAX];
     ssize_t length = readlink(place->path, target, (size_t)size);
     if (length >= 0)
         detail_bytes(target, (size_t)length);
@@ -130,7 +130,7 @@ static long by_readlink(const struct place *place, long size)
 
 static long by_readlinkat(const struct place *place, long size)
 {
-    char target[PATH_MAX];
+    static char target[PATH_MAX];
     ssize_t length = readlinkat(place->at, place->path, target, (size_t)size);
     if (length >= 0)
         detail_bytes(target, (size_t)length);

@@ -44,7 +44,7 @@ static long told_list(long length, char *list)
 
 static void xattr_then(const struct place *place, bool links)
 {
-    char value[256], list[4096];
+    static char value[256], list[4096];
     long length = links ? lgetxattr(place->path, "user.shunt", value, sizeof value)
                         : getxattr(place->path, "user.shunt", value, sizeof value);
     detail(" then %s", length < 0 ? strerrorname_np(errno) : "");
@@ -92,13 +92,13 @@ static long by_lget(const struct place *place, long unused)
 
 static long by_list(const struct place *place, long size)
 {
-    char list[4096];
+    static char list[4096];
     return told_list(listxattr(place->path, list, (size_t)size), list);
 }
 
 static long by_llist(const struct place *place, long size)
 {
-    char list[4096];
+    static char list[4096];
     return told_list(llistxattr(place->path, list, (size_t)size), list);
 }
 

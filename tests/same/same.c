@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
 
-/* same [--every N] [--phase K] [--ring RING] ROOT PLUGIN [PART]...: makes file-system calls by the thousand
+/* same [--every N] [--phase K] [--ring RING] [--stack BYTES] ROOT PLUGIN [PART]...: makes file-system calls by the thousand
  * beneath ROOT and prints what came of each. Run natively and under shunt, it prints the same. ROOT is an
  * empty directory, its parent may be written to; PLUGIN is a shared object to be copied and loaded. With
  * --every, only each Nth case is run, from the Kth on. With --ring, it is one of several processes that do
- * this by turns (spread.h). */
+ * this by turns (spread.h). With --stack, each call is made by a thread that has so many bytes more than the least stack that
+ * a thread may have. */
 #include "same.h"
 
 #include <errno.h>
 #include <getopt.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,6 +25,7 @@
 static char details[16384];
 static size_t details_length;
 static unsigned cases, candidates, every = 1, phase;
+static long stack = -1; /* main's own */
 
 void detail(const char *format, ...)
 {
@@ -101,6 +104,33 @@ void case_left(const char *call, const char *where)
     go_on(SPREAD_REBUILD, 0);
 }
 
+struct made {
+    const struct call *call;
+    struct place *place;
+    long result;
+    int error;
+};
+
+static void *make_call(void *context)
+{
+    struct made *made = context;
+    errno = 0;
+    made->result = made->call->run(made->place, made->call->argument);
+    made->error = errno;
+    return NULL;
+}
+
+static void make_call_on_thread(struct made *made)
+{
+    pthread_t thread;
+    pthread_attr_t attributes;
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE), size = (size_t)(sysconf(_SC_THREAD_STACK_MIN) + stack);
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, (size + page - 1) / page * page);
+    if (pthread_create(&thread, &attributes, make_call, made) != 0 || pthread_join(thread, NULL) != 0)
+        exit(3);
+}
+
 void case_run(const struct call *call, enum place_base base, const struct name *name)
 {
     static struct place place;
@@ -112,12 +142,11 @@ void case_run(const struct call *call, enum place_base base, const struct name *
     if (!case_is_due())
         return;
     place_enter(&place, base, name);
-    errno = 0;
-    long result = call->run(&place, call->argument);
-    int error = errno;
+    struct made made = {.call = call, .place = &place};
+    stack >= 0 ? make_call_on_thread(&made) : (void)make_call(&made);
     place_leave(&place);
     snprintf(where, sizeof where, "%s:%s", base_label(base), name->label);
-    case_told(call->name, where, result, error, call->traits & CALL_CHANGES);
+    case_told(call->name, where, made.result, made.error, call->traits & CALL_CHANGES);
 }
 
 void cases_run(const struct call *calls, size_t count, bool everywhere)
@@ -167,12 +196,15 @@ static int same_options(int argc, char **argv)
     static const struct option known[] = {{"every", required_argument, NULL, 'e'},
                                           {"phase", required_argument, NULL, 'p'},
                                           {"ring", required_argument, NULL, 'r'},
+                                          {"stack", required_argument, NULL, 's'},
                                           {0}};
     int option;
     while ((option = getopt_long(argc, argv, "", known, NULL)) != -1) {
         if (option == '?')
             return -1;
-        if (option != 'r')
+        if (option == 's')
+            stack = strtol(optarg, NULL, 10);
+        else if (option != 'r')
             *(option == 'e' ? &every : &phase) = (unsigned)strtoul(optarg, NULL, 10);
         else if (spread_join(optarg) < 0)
             return -1;
@@ -194,7 +226,7 @@ static void run_part(const struct part *part)
 int main(int argc, char **argv)
 {
     if (same_options(argc, argv) < 0 || argc - optind < 2 || argv[optind][0] != '/') {
-        fprintf(stderr, "usage: same [--every N] [--phase K] [--ring RING] ROOT PLUGIN [PART]...\n");
+        fprintf(stderr, "usage: same [--every N] [--phase K] [--ring RING] [--stack BYTES] ROOT PLUGIN [PART]...\n");
         return 2;
     }
     static char buffer[1 << 16];

@@ -138,14 +138,17 @@ static size_t sight_list(const char *path, struct dirent *found)
 static void look_into(struct sight *sight, const char *path, const char *label)
 {
     struct dirent *found = malloc(SIGHT_MAX * sizeof *found);
-    char inner[2 * PATH_MAX], shown[1100], where[2 * PATH_MAX];
+    struct {
+        char inner[2 * PATH_MAX], shown[1100], where[2 * PATH_MAX];
+    } *text = malloc(sizeof *text); /* a thread's stack may be small */
     size_t count = sight_list(path, found);
     for (size_t i = 0; i < count; i++) {
-        snprintf(inner, sizeof inner, "%s/%s", path, found[i].d_name);
-        shown_name(found[i].d_name, shown);
-        snprintf(where, sizeof where, "%s/%s", label, shown);
-        look_at(sight, inner, where, &found[i]);
+        snprintf(text->inner, sizeof text->inner, "%s/%s", path, found[i].d_name);
+        shown_name(found[i].d_name, text->shown);
+        snprintf(text->where, sizeof text->where, "%s/%s", label, text->shown);
+        look_at(sight, text->inner, text->where, &found[i]);
     }
+    free(text);
     free(found);
 }
 

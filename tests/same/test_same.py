@@ -113,11 +113,12 @@ def directory_of():
 
 @dataclass(frozen=True)
 class Run:
-    """How many of the cases are run, by whom."""
+    """How many of the cases are run, by whom, and how."""
 
     every: int
     phase: int
     user: str
+    options: tuple = ()
 
     def __call__(self, above, prefix):
         """What the program prints, run beneath a new directory; the prefix is put before its words."""
@@ -128,7 +129,7 @@ class Run:
             path.chmod(0o755)
             if self.user == "nobody":
                 os.chown(path, NOBODY, NOBODY)
-        words = [PROGRAM, f"--every={self.every}", f"--phase={self.phase}", root, PLUGIN]
+        words = [PROGRAM, f"--every={self.every}", f"--phase={self.phase}", *self.options, root, PLUGIN]
         command = [str(word) for word in [*prefix(root), *words]]
         command = as_nobody(command) if self.user == "nobody" else command
         kept = {key: value for key, value in os.environ.items() if not FOREIGN_ENVIRONMENT.match(key)}
@@ -140,20 +141,31 @@ class Run:
         return done.stdout.replace(os.fsencode(above), b"ABOVE").decode(errors="replace")
 
 
-@pytest.mark.parametrize("place, user, placement", CASES)
-def test_same(directory_of, place, user, placement, monkeypatch):
-    run = Run(every(), CASES.index((place, user, placement)), user)
+def differences(run, directory, placement):
+    """What it prints natively and under shunt; and that nothing is left."""
     # Both directories have names of one length, since some cases depend on how long a path is.
-    with tempfile.TemporaryDirectory(prefix="same-", dir=directory_of(place)) as above:
+    with tempfile.TemporaryDirectory(prefix="same-", dir=directory) as above:
         os.chmod(above, 0o755)
         native, seen = pathlib.Path(above, "native"), pathlib.Path(above, "shunt.")
         native.mkdir()
         seen.mkdir()
         expected = run(native, lambda root: [])
         got = run(seen, lambda root: [SHUNT, "run", "--root", root, *SEEN[placement], "--"])
-        if place == "small":
-            monkeypatch.setattr(compare, "EXCEPTED", re.compile("times after "))
-        different = compare.differences(expected, got)
-        assert not different, different
         left = subprocess.run(["find", seen / "root", "-mindepth", "1"], capture_output=True, text=True, check=True)
-        assert left.stdout == ""
+        return compare.differences(expected, got) or left.stdout
+
+
+@pytest.mark.parametrize("place, user, placement", CASES)
+def test_same(directory_of, place, user, placement, monkeypatch):
+    if place == "small":
+        monkeypatch.setattr(compare, "EXCEPTED", re.compile("times after "))
+    run = Run(every(), CASES.index((place, user, placement)), user)
+    different = differences(run, directory_of(place), placement)
+    assert not different, different
+
+
+def test_same_on_the_smallest_stack(directory_of):
+    """Each call is made by a thread that has as little as PTHREAD_STACK_MIN says."""
+    run = Run(2 * every(), len(CASES), "self", ("--stack=0",))
+    different = differences(run, directory_of("default"), "branch")
+    assert not different, different
