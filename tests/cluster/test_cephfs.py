@@ -8,6 +8,7 @@ import time
 
 import cephfs
 import pytest
+from descriptor_tables import IN_AN_OWN_TABLE, OWN_TABLES
 
 FILES = 200
 
@@ -207,3 +208,19 @@ def test_a_layout_of_a_directory_above(nodes):
         directory = nodes.shared("above/below")
         assert [printed_under_shunt(nodes, node, STRIPES.format(directory / f"new{node}")) for node in range(2)] == ["3", "3"]
         assert not [name for name in in_trunk(nodes, directory) if name.startswith("new")]
+
+
+def test_a_number_that_is_another_directory_in_a_threads_own_table(nodes):
+    """Of those that a process keeps open there (tests/hooked has more of them)."""
+    native = nodes.place / "native" / "root"
+    program = IN_AN_OWN_TABLE.format(own=OWN_TABLES["unshare"]).replace("range(20)", "range(4)")
+    nodes.run(0, "mkdir", "-p", native)
+    with nodes.session("branch"):
+        said = []
+        for root, words in ((native, []), (nodes.root / "table", nodes.tool(0, "exec", "--"))):
+            nodes.run(0, *words, "mkdir", "-p", root)
+            process = nodes.begin(0, *words, cephfs.PYTHON, "-c", f"import os\nos.chdir({str(root)!r})\n{program}",
+                                  stdout=subprocess.PIPE, text=True)
+            said.append(process.communicate(timeout=cephfs.PATIENCE)[0])
+            assert process.returncode == 0
+    assert said[1] == said[0]
