@@ -45,7 +45,7 @@ static void fsck_trunk_tell_conflicts(struct fsck *fsck, const struct folder *fo
     }
 }
 
-/* Its mirrors are orphans from then on, as whoever gave --restore wants them; until they are restored, a damaged marker would
+/* Its mirrors are orphans from then on, as --restore is to leave them; until they are restored, a damaged marker would
  * not have said more. */
 static bool fsck_trunk_set_aside(const struct fsck *fsck, const char *path)
 {
