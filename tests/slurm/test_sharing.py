@@ -20,6 +20,18 @@ for i in $(seq 10); do : >$out/$mine.later.$i || exit 99; done
 exit $mine
 """
 
+# Job number $1 of $2 in a chain: it ends when the next one's program runs, and the last one after the last but one.
+CHAINED = """#!/bin/bash
+out={root}/out marks={marks} mine=$1
+for i in $(seq 10); do : >$out/$mine.$i || exit 99; done
+touch $marks/ready.$mine
+next=$marks/ready.$((mine + 1))
+[ $next != $marks/ready.$2 ] || next=$marks/status.$((mine - 1))
+until [ -e $next ]; do sleep 0.05; done
+for i in $(seq 10); do : >$out/$mine.later.$i || exit 99; done
+exit $mine
+"""
+
 
 @pytest.fixture
 def marks(cluster, root):
@@ -30,8 +42,16 @@ def marks(cluster, root):
 
 @pytest.fixture
 def program(cluster, root, marks):
-    path = cluster.place / f"program-{root.name}"
-    path.write_text(PROGRAM.format(root=root, marks=marks))
+    return written(cluster.place / f"program-{root.name}", PROGRAM, root, marks)
+
+
+@pytest.fixture
+def chained(cluster, root, marks):
+    return written(cluster.place / f"program-{root.name}", CHAINED, root, marks)
+
+
+def written(path, text, root, marks):
+    path.write_text(text.format(root=root, marks=marks))
     path.chmod(0o755)
     return path
 
@@ -69,6 +89,19 @@ def test_two_launches_of_one_job(cluster, root, marks, program, launch):
     program.with_suffix(".rank").chmod(0o755)
     print(cluster.ended(cluster.submit(line % (0, 0) + line % (1, 1) + "wait", "-N2", "-n4", "-w", "node1,node2")))
     assert_shared(cluster, root, marks, program, 2)
+
+
+def test_jobs_that_join_while_others_leave(cluster, root, marks, chained, launch):
+    """The launch of each begins when the program of the one before runs, which is what the one before that ends by: on the same node,
+    while the other node goes on."""
+    count = 6
+    jobs = [cluster.submit(f"until [ {i} = 0 -o -e {marks}/ready.{i - 1} ]; do sleep 0.05; done\n"
+                           f"{launch} --root {root} --placement branch srun -n1 {chained} {i} {count}\necho $? >{marks}/status.{i}",
+                           "-N1", "-w", f"node{i % 2 + 1}") for i in range(count)]
+    said = [cluster.ended(job) for job in jobs]
+    print("\n".join(said))
+    assert_shared(cluster, root, marks, chained, count)
+    assert [("files exported" in one, "nothing exported" in one) for one in said] == [(False, True)] * (count - 1) + [(True, False)]
 
 
 def test_an_export_as_a_job_of_its_own(cluster, root, launch):
