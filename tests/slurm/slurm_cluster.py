@@ -8,6 +8,7 @@ Times are short: a node that is killed is down after 5 to 15 s (SlurmdTimeout), 
 
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import time
@@ -84,6 +85,16 @@ def cgroup_mount():
         if kind == "cgroup2":
             return where, "v2"
     return None, None
+
+
+def what_is_missing():
+    """Why there can be no Slurm here, or None."""
+    absent = [name for name in NEEDED if shutil.which(name) is None]
+    if os.geteuid() != 0:
+        return "a Slurm of its own takes root"
+    if absent:
+        return f"a Slurm of its own takes {', '.join(absent)}"
+    return None if cgroup_mount()[0] else "a Slurm of its own takes cgroups, which are not mounted"
 
 
 def wait_for(condition, seconds=90, what="it"):

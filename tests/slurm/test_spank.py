@@ -5,30 +5,23 @@
 import os
 import pathlib
 import re
-import shutil
 
 import pytest
-from conftest import BUILD
+from conftest import BUILD, NOBODY, skip
 from slurm_cluster import wait_for
 
 PLUGIN = "tools/spank/spank_shunt.so"
-PARTS = (PLUGIN, "tools/shunt", "tools/shunt-launch", "daemon/shuntd", "lib/shim/libshunt_preload.so")
 EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "examples" / "slurm"
-NOBODY = 65534
 # Twenty files of each task; all is in the branches.
 WORKS = "for i in $(seq 20); do : >$0/out/$SLURM_STEP_ID.$SLURM_PROCID.$i; done; echo node $SHUNT_NODE;"
 
 
 @pytest.fixture(scope="module")
-def spank(cluster):
-    """The cluster, with the plugin, which commands and slurmd look for each time, in a place that every user reaches."""
+def spank(cluster, for_all):
+    """The cluster, with the plugin, which commands and slurmd look for each time."""
     if not (BUILD / PLUGIN).exists():
-        pytest.skip("the plugin is not built: no slurm/spank.h")
-    cluster.place.chmod(0o711)
-    for part in PARTS:
-        (cluster.place / "build" / part).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(BUILD / part, cluster.place / "build" / part)
-    (cluster.place / "plugstack.conf").write_text(f"optional {cluster.place}/build/{PLUGIN} bin={cluster.place}/build/tools\n")
+        skip("the plugin is not built: no slurm/spank.h")
+    (cluster.place / "plugstack.conf").write_text(f"optional {for_all.parent}/{PLUGIN} bin={for_all}\n")
     yield cluster
     (cluster.place / "plugstack.conf").unlink()
 
@@ -68,11 +61,8 @@ def test_a_step_without_the_option(spank):
     assert done.returncode == 0 and done.stderr == "" and not re.search("SHUNT_(ROOT|NODE|SERVED)|LD_PRELOAD", done.stdout), done.stdout
 
 
-def test_a_user(spank, root):
+def test_a_user(spank, root, become):
     """All of it is the user's: the daemons, and what they make."""
-    for path in (root, root / "out"):
-        os.chown(path, NOBODY, NOBODY)
-    become = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
     done = srun(spank, root, WORKS + "ps -eo uid,args | grep '[s]huntd.*'$0; id -u", "-D/", before=become)
     assert done.returncode == 0, done.stderr
     users = re.findall(rf"^ *(\d+) .*shuntd.*{root}", done.stdout, re.M)

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 
 import pytest
+from conftest import NOBODY, skip
 from slurm_cluster import wait_for
 
 WORKS = """#!/bin/bash
@@ -83,6 +84,16 @@ def test_several_steps_of_a_script(cluster, root, launch, works):
     assert made(root) == both("one", "two")
 
 
+def test_an_ordinary_user(cluster, root, works, for_all, become):
+    """All of it is the user's: the agents that srun brings, the daemons, and what they make."""
+    rank = script(cluster, "user.sh", f"{works} {root} one && ps -eo uid,args | grep '[s]huntd.*{root}\\|[k]eep-node.*{root}'")
+    done = cluster.run(*become, "salloc", "--chdir=/", "-N2", "-w", "node1,node2", for_all / "shunt-launch", "--root", root, "srun", rank)
+    assert done.returncode == 0 and made(root) == both("one"), done.stderr
+    assert {line.split()[0] for line in done.stdout.splitlines()} == {str(NOBODY)}, done.stdout
+    assert "shuntd" in done.stdout and "--keep-node" in done.stdout, done.stdout
+    assert {path.stat().st_uid for path in (root / "out").iterdir()} == {NOBODY}
+
+
 def test_options_of_a_step(cluster, root, launch, works):
     options = {"one": "--overlap", "two": "--exclusive", "three": "--export=NONE"}
     lines = [f"{launch} --root {root} srun {option} -n4 {works} {root} {name}" for name, option in options.items()]
@@ -130,7 +141,7 @@ def test_a_heterogeneous_job_that_is_cancelled(cluster, root, launch, works):
 @pytest.fixture
 def spawns(cluster):
     if shutil.which("mpicc") is None:
-        pytest.skip("needs mpicc")
+        skip("needs mpicc")
     (cluster.place / "spawns.c").write_text(SPAWNS)
     subprocess.run(["mpicc", "-o", cluster.place / "spawns", cluster.place / "spawns.c"], check=True)
     return cluster.place / "spawns"
