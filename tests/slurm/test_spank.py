@@ -132,6 +132,55 @@ exit 5"""
     assert is_plain(spank, root, 102) and [os.listdir(other) for other in others] == [["step"], ["step"]]
 
 
+def test_steps_of_salloc(spank, root):
+    """The shell is on the log-in node, and not under shunt: its steps are, one after the other."""
+    step = f"srun -n2 bash -c '{WORKS} ls $0/out | wc -l' {root}"
+    shell = f"echo shell ${{SHUNT_NODE-none}}; {step} && {step}; ls {root}/out | wc -l; exit 6"
+    done = spank.run("salloc", f"--shunt={root}", "-N2", "bash", "-c", shell, SHUNT_PLACEMENT="branch")
+    assert done.returncode == 6 and "shell none" in done.stdout and done.stdout.splitlines()[-1] == "80", done.stdout + done.stderr
+    assert len(set(re.findall(r"^node (.*)", done.stdout, re.M))) == 4, done.stdout
+    assert is_plain(spank, root, 80)
+
+
+def test_mpirun_in_a_batch_script(spank, root):
+    """It brings its own daemon to other nodes by a step, whose programs are under shunt, as are those that it starts itself."""
+    script = spank.place / "mpi.sh"
+    script.write_text(f"#!/bin/bash\nfor i in $(seq 20); do : >{root}/out/$OMPI_COMM_WORLD_RANK.$i; done; echo node $SHUNT_NODE\n")
+    script.chmod(0o755)
+    said = spank.ended(spank.submit(f"#SBATCH --shunt={root}\nmpirun --allow-run-as-root -n 2 --map-by ppr:1:node {script}; exit $?",
+                                    "-w", "node1,node2", "-N2", "--export=ALL,SHUNT_PLACEMENT=branch"))
+    nodes = sorted(re.findall(r"^node (.*)", said, re.M))
+    assert [name.split(".")[0] for name in nodes] == ["node1", "node2"] and nodes[0].endswith(".batch"), said
+    assert is_plain(spank, root, 40)
+
+
+def test_a_step_that_exports_nothing(spank, root):
+    """It has what shunt gives, though no variable of the user's, whose PATH is none of shunt's."""
+    script = "PATH=/usr/bin:/bin; " + WORKS + "echo mine ${MINE-none}"
+    done = spank.run("srun", f"--shunt={root}", "--export=NONE", "-N2", "/bin/bash", "-c", script, root, MINE="set")
+    assert done.returncode == 0 and done.stdout.count("mine none") == 2, done.stdout + done.stderr
+    assert len(re.findall("^node node", done.stdout, re.M)) == 2 and is_plain(spank, root, 40), done.stdout
+
+
+def test_a_heterogeneous_script(spank, root):
+    """Each of its groups has daemons, which are those of one session."""
+    step = f"bash -c '{WORKS}' {root}; ls {root}/out | wc -l"
+    said = spank.ended(spank.submit(f"#SBATCH --shunt={root}\nsrun --het-group=0,1 {step}\nsrun --het-group=1 {step}", "-N1", "-w", "node1",
+                                    "--export=ALL,SHUNT_PLACEMENT=branch", ":", "-N1", "-w", "node2"))
+    assert re.findall(r"^\d+$", said, re.M) == ["40", "60"], said
+    assert sorted(name.split(".")[0] for name in re.findall(r"^node (.*)", said, re.M)) == ["node1", "node2", "node2"], said
+    assert is_plain(spank, root, 60)
+
+
+def test_a_heterogeneous_step(spank, root):
+    """The option of one of its programs holds for all of them."""
+    done = spank.run("srun", f"--shunt={root}", "-N1", "-w", "node1", "bash", "-c", WORKS, root, ":", "-N1", "-w", "node2", "bash", "-c",
+                     WORKS, root, SHUNT_PLACEMENT="branch")
+    nodes = sorted(name.split(".")[0] for name in re.findall(r"^node (.*)", done.stdout, re.M))
+    assert done.returncode == 0 and nodes == ["node1", "node2"], done.stdout + done.stderr
+    assert is_plain(spank, root, 40)
+
+
 def test_a_script_that_is_cancelled(spank, root):
     """It exports nothing, and the next one goes on at once, with one line that says so."""
     mark = root.parent / "cancelled"
