@@ -406,14 +406,25 @@ static int daemon_ask_to_stop(const char *run_dir)
     return code != 0 ? code : result;
 }
 
-/* Asks the first of this host that can be asked. 0, or -errno: why the last could not, -ENOENT: there is none. */
+/* Asks the first of this host that can be asked. 0, or -errno: why the last could not, -ENOENT: there is none, -EAGAIN: it
+ * cannot reach others yet, since its network is being opened. */
 static int daemon_ask_a_member(const struct session *session)
 {
     int code = -ENOENT;
-    for (size_t i = 0; i < session->count && code != 0; i++)
+    for (size_t i = 0; i < session->count && code != 0 && code != -EAGAIN; i++)
         if (session_lives(&session->members[i]) == 1)
             code = daemon_ask_to_stop(session->members[i].run_dir);
     return code;
+}
+
+static int daemon_ask_until_all_hear(const struct session *session)
+{
+    const struct timespec pause = clock_split(50 * CLOCK_MILLISECOND);
+    const uint64_t end = clock_monotonic() + STOP_PATIENCE * CLOCK_SECOND;
+    int code;
+    while ((code = daemon_ask_a_member(session)) == -EAGAIN && clock_monotonic() < end)
+        clock_sleep(&pause);
+    return code == -EAGAIN ? -ETIMEDOUT : code;
 }
 
 static int daemon_wait_until_all_left(const char *root, const struct session *session)
@@ -459,7 +470,7 @@ static int daemon_wait_for_processes(const char *root, const struct session *ses
 
 static int daemon_stop_all_nodes(const char *root, const struct session *session)
 {
-    int code = daemon_ask_a_member(session);
+    int code = daemon_ask_until_all_hear(session);
     if (code == 0)
         code = daemon_wait_until_all_left(root, session) < 0 || daemon_wait_for_processes(root, session) < 0 ? -1 : 0;
     else if (code == -ETIMEDOUT)

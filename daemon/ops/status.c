@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "coordinator/dir_times.h"
 #include "home/home.h"
+#include "membership/session_view.h"
 #include "ops/ops.h"
 #include "peer/peers.h"
 #include "prefetch/grant.h"
@@ -314,9 +315,16 @@ static int status_ask_all(struct shuntd *shuntd, const struct listen_request *re
     return code == 0 ? REPLY_SILENT : code;
 }
 
+/* Members that joined before this daemon's network was open would not be told: the client asks again. */
 int ops_stop(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
 {
-    return status_ask_all(shuntd, request);
+    int code = session_view_refresh(shuntd);
+    if (code != 0)
+        return code;
+    if (shuntd->session.count < 2 || shuntd->me.address_size > 0)
+        return status_ask_all(shuntd, request);
+    answer->result = -EAGAIN;
+    return REPLY_ANSWER;
 }
 
 int ops_status(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
