@@ -56,7 +56,10 @@ static void recovery_await_all(struct shuntd *shuntd)
 void recovery_forget(struct shuntd *shuntd)
 {
     struct route *route = &shuntd->route;
-    log_warning("session: a daemon that was home of names is gone, so these names are read again");
+    if (route->own > 0)
+        log_warning("session: a daemon that was home of names is gone, so these names are read again");
+    else /* it may have left in order before this one could take anything over */
+        log_line("session: this daemon becomes a home after others have ended, so names are read again");
     memset(route->from, 0, sizeof route->from);
     memset(route->to, 0, sizeof route->to);
     home_drop_claims(shuntd->home);

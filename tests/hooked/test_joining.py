@@ -58,3 +58,16 @@ def test_all_are_stopped_before_the_network_of_the_first_is_open(session, tmp_pa
     assert stopping.wait(90) == 0
     joining.wait(60)
     assert [line for line in epoch_lines(session.root) if line.startswith("member ")] == []
+
+
+def test_the_first_ends_in_order_before_its_network_is_open(session, tmp_path):
+    """The other one becomes a home, and has lost nothing: that is no reason to keep a log."""
+    session.settings["SHUNT_LOG_DIR"] = str(tmp_path / "kept")
+    opens, joining = joining_before_the_network_is_open(session, tmp_path)
+    stopping = begin_stop(session, "--node", "a")
+    session.wait_for(lambda: "node a" not in epoch_lines(session.root))
+    opens.go()
+    assert stopping.wait(60) == 0 and joining.wait(60) == 0
+    session.wait_for(lambda: session.homes() == ["b"])
+    session.stop("b")
+    assert not (tmp_path / "kept").exists()
