@@ -64,7 +64,7 @@ pytest() {
         --junit-xml="$results/$name.xml" "$@"
 }
 
-# All in one process, since they share a cluster of four nodes; a minute. As root, with all packages there, none may be skipped.
+# All in one process, since they share a cluster of four nodes. As root, with all packages there, none may be skipped.
 slurm_tests() {
     local at_once=() need=if-possible
     [ "$(id -u)" -ne 0 ] || [ "$(cat "$results/packages.status")" -ne 0 ] || need=required

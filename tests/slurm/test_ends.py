@@ -139,7 +139,7 @@ def fails(cluster, root, nodes):
 
 class Dead:
     """node4 dies under three jobs. The first one is to go on without it. Slurm ends the other two: one of two nodes, after which another
-    job begins, and one of this node alone, whose root is exported on a log-in node. Both wait for heartbeats, at the same time."""
+    job begins, and one of this node alone, whose root is exported on a log-in node. Both wait for heartbeats, while other tests run."""
 
     def __init__(self, cluster, root, number, marks):
         self.root, self.number, self.marks = root, number, marks
@@ -185,23 +185,6 @@ def test_a_node_that_dies_takes_no_other_one_down(cluster, dead, launch):
     assert [len([name for name in found if name.startswith(f"node{i}.")]) for i in range(1, 5)] == [40, 40, 40, 20]
 
 
-def test_a_job_that_lost_a_node(cluster, dead):
-    """Slurm's word does not say that the daemon of a node that failed has ended: the next job goes on by heartbeats."""
-    cluster.ended(dead.failed[0], "NODE_FAIL")
-    text = cluster.ended(dead.next)
-    assert text.count("taken over, since no heartbeat came for 6 s") == text.count("taken over, since") == 1, text
-    assert not (dead.of_two / ".shunt").exists()
-    assert [len(os.listdir(dead.of_two / "out" / job)) for job in (dead.failed[0], dead.next)] == [42, 42]
-    assert all(cluster.processes(node, str(dead.of_two)) == [] for node in cluster.nodes if node in cluster.members)
-
-
-def test_an_export_after_a_job_that_lost_its_node(cluster, dead):
-    cluster.ended(dead.failed[1], "NODE_FAIL")
-    _, said = dead.export.communicate(timeout=60)
-    assert dead.export.returncode == 0 and "taken over, since no heartbeat came for 6 s" in said, said
-    assert not (dead.alone / ".shunt").exists() and len(os.listdir(dead.alone / "out" / dead.failed[1])) == 21
-
-
 def test_a_job_whose_processes_are_killed_on_a_node(cluster, root, job):
     """As the kernel does it where there is no memory left: the fixture cannot limit that, so all of them get SIGKILL."""
     first = job("-w", "node1,node2", forever=True)
@@ -220,6 +203,23 @@ def test_a_job_that_met_its_time_limit(cluster, timed, launch):
     text = cluster.ended(cluster.submit(f"{launch} --root {root} srun -n2 {cluster.place}/works.sh {root}", "-N2", "-w", "node2,node3"))
     assert text.count(f"taken over, since Slurm job {first} has ended") == text.count("taken over, since") == 1, text
     assert not (root / ".shunt").exists() and len(os.listdir(root / "out" / first)) == 42
+
+
+def test_a_job_that_lost_a_node(cluster, dead):
+    """Slurm's word does not say that the daemon of a node that failed has ended: the next job goes on by heartbeats."""
+    cluster.ended(dead.failed[0], "NODE_FAIL")
+    text = cluster.ended(dead.next)
+    assert text.count("taken over, since no heartbeat came for 6 s") == text.count("taken over, since") == 1, text
+    assert not (dead.of_two / ".shunt").exists()
+    assert [len(os.listdir(dead.of_two / "out" / job)) for job in (dead.failed[0], dead.next)] == [42, 42]
+    assert all(cluster.processes(node, str(dead.of_two)) == [] for node in cluster.nodes if node in cluster.members)
+
+
+def test_an_export_after_a_job_that_lost_its_node(cluster, dead):
+    cluster.ended(dead.failed[1], "NODE_FAIL")
+    _, said = dead.export.communicate(timeout=60)
+    assert dead.export.returncode == 0 and "taken over, since no heartbeat came for 6 s" in said, said
+    assert not (dead.alone / ".shunt").exists() and len(os.listdir(dead.alone / "out" / dead.failed[1])) == 21
 
 
 def test_a_job_whose_processes_slurm_does_not_track(untracked):

@@ -16,7 +16,7 @@ import pytest
 from slurm_cluster import wait_for
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-LANES = 6  # roots, at the same time
+LANES = 5  # roots, at the same time
 MOMENTS = 3  # of each
 PROGRAM = """#!/bin/bash
 for i in $(seq 10); do : >$1/out/$2.$SLURM_PROCID.$i || exit 3; done
