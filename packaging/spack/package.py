@@ -5,7 +5,7 @@ import os
 
 from spack_repo.builtin.build_systems.meson import MesonPackage
 
-from spack.package import *
+from spack.package import conflicts, depends_on, license, variant, version
 
 
 class Shunt(MesonPackage):
@@ -23,6 +23,7 @@ class Shunt(MesonPackage):
     version("0.1.0")
 
     variant("mount", default=False, description="shunt mount, by FUSE")
+    variant("slurm", default=False, description="Slurm's plugin, for srun --shunt=DIR")
 
     depends_on("c", type="build")
     depends_on("meson@1.0.0:", type="build")
@@ -32,10 +33,14 @@ class Shunt(MesonPackage):
     depends_on("lmdb")
     depends_on("libfabric@1.17: fabrics=tcp")
     depends_on("libfuse@3.8:", when="+mount")
+    depends_on("slurm", when="+slurm")
 
     conflicts("platform=darwin")
     conflicts("platform=windows")
 
     def meson_args(self):
-        mount = "enabled" if self.spec.satisfies("+mount") else "disabled"
-        return ["-Dtests=disabled", f"-Dmount={mount}"]
+        options = ["-Dtests=disabled"]
+        for part in ("mount", "slurm"):
+            wanted = "enabled" if self.spec.satisfies(f"+{part}") else "disabled"
+            options.append(f"-D{part}={wanted}")
+        return options

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # SPDX-FileCopyrightText: The shunt authors
 """packages.py BUILD: what packaging/ says is so of this build: each installed file is in one Debian package and in one rpm
-package, each library that meson.build asks for is asked for by each package, and all have its version. Whether the packages
-build and install is for packaging/test.sh. The exit status is 1 if something of that is not so."""
+package, each library that the build files ask for is asked for by each package, each package says which optional parts it has,
+and all have its version. Whether the packages build and install is for packaging/test.sh. The exit status is 1 if something of
+that is not so."""
 
 import fnmatch
 import json
@@ -17,6 +18,8 @@ PACKAGING = SOURCE / "packaging"
 SPEC = (PACKAGING / "rpm" / "shunt.spec").read_text()
 RECIPE = (PACKAGING / "spack" / "package.py").read_text()
 CONTROL = (PACKAGING / "debian" / "control").read_text()
+# Spack's names of what pkg-config knows by another.
+SPACK_NAMES = {"libxxhash": "xxhash", "fuse3": "libfuse"}
 # As rpm and Fedora have them.
 MACROS = {"_bindir": "usr/bin", "_libexecdir": "usr/libexec", "_libdir": "usr/lib64", "_datadir": "usr/share",
           "_mandir": "usr/share/man", "_includedir": "usr/include", "_sysconfdir": "etc"}
@@ -68,25 +71,41 @@ def faults_of_versions(version):
             yield f"packaging/{of}: is of version {found} (meson.build: {version})"
 
 
-def faults_of_dependencies(build_file):
-    for name in re.findall(r"^\w+ = dependency\('(lib\w+|lmdb)'\)", build_file, re.M) + ["libfabric"]:
+def asked_for():
+    """The libraries that the build files of all but the tests ask pkg-config for."""
+    rooms = [path for room in ("lib", "daemon", "tools") for path in (SOURCE / room).rglob("meson.build")]
+    for path in [SOURCE / "meson.build", *rooms]:
+        yield from re.findall(r"^\w+ = dependency\('(lib\w+|lmdb|fuse3)'", path.read_text(), re.M)
+
+
+def faults_of_dependencies():
+    for name in [*asked_for(), "libfabric"]:
         if f"pkgconfig({name})" not in SPEC:
             yield f"packaging/rpm/shunt.spec: does not ask for {name}"
-        if f'depends_on("{name}' not in RECIPE and f'depends_on("{name.removeprefix("lib")}' not in RECIPE:
-            yield f"packaging/spack/package.py: does not ask for {name}"
-    for name in re.findall(r"^build (lib(?!c6-|openmpi-)\S+-dev)", (SOURCE / "tests" / "packages.txt").read_text(), re.M):
+        spack_name = SPACK_NAMES.get(name, name)
+        if not re.search(rf'depends_on\("{spack_name}["@]', RECIPE):
+            yield f"packaging/spack/package.py: does not ask for {spack_name}"
+    for name in re.findall(r"^(?:build|packaging) (lib(?!c6-|openmpi-|criterion-)\S+-dev)", (SOURCE / "tests" / "packages.txt").read_text(), re.M):
         if not re.search(rf"^ {name}\b", CONTROL, re.M):
             yield f"packaging/debian/control: does not ask for {name}"
 
 
+def faults_of_options():
+    """What meson builds wherever its headers are: each package says whether it has it, so that the same package comes of any machine."""
+    options = re.findall(r"^option\('(\w+)', type: 'feature', value: 'auto'", (SOURCE / "meson_options.txt").read_text(), re.M)
+    for of, text in (("debian/rules", (PACKAGING / "debian" / "rules").read_text()), ("rpm/shunt.spec", SPEC), ("spack/package.py", RECIPE)):
+        for option in options:
+            if f"-D{option}=" not in text and f'variant("{option}"' not in text:
+                yield f"packaging/{of}: does not say -D{option}"
+
+
 def main():
     files, libdir = installed(sys.argv[1])
-    build_file = (SOURCE / "meson.build").read_text()
-    version = re.search(r"version: '([^']*)'", build_file).group(1)
+    version = re.search(r"version: '([^']*)'", (SOURCE / "meson.build").read_text()).group(1)
     debian = [(name, pattern.replace("usr/lib/*", libdir)) for name, pattern in debian_claims()]
     rpm = [(name, pattern.replace("usr/lib64", libdir)) for name, pattern in rpm_claims()]
     faults = [*faults_of_claims("deb", debian, files), *faults_of_claims("rpm", rpm, files), *faults_of_versions(version),
-              *faults_of_dependencies(build_file)]
+              *faults_of_dependencies(), *faults_of_options()]
     print("\n".join(faults) if faults else f"{len(files)} files are in one package each")
     return bool(faults)
 
