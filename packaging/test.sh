@@ -7,7 +7,8 @@
 #   chroot  those packages, installed in a Debian 12 that has nothing of shunt: the quick start by a user, libshunt, the
 #           modulefile by Lmod and by Environment Modules, and nothing is left when they are removed
 #   rpm     rpm packages of the tarball, whose commands run; rpmlint has nothing to say
-#   spack   the recipe, by the settings of Spack's own style check; spack itself does not read it
+#   spack   the recipe, by the settings of the style check of Spack's packages; and by Spack itself, if there is one (SPACK_ROOT, or
+#           spack in PATH; 1.0 or later, with its packages and clingo): style, audit and a concrete spec; nothing is installed
 set -eu -o pipefail
 
 . "$(dirname "$(readlink -f "$0")")/../tests/portability/debian.sh"
@@ -115,13 +116,35 @@ part_rpm() {
 }
 
 part_spack() {
+    local settings=packaging/spack/ruff.toml spack=${SPACK_ROOT:+$SPACK_ROOT/bin/}spack
     if ! command -v ruff >/dev/null; then
         python3 -m venv "$scratch/python"
         "$scratch/python/bin/pip" -q --disable-pip-version-check install ruff
         PATH=$scratch/python/bin:$PATH
     fi
-    ruff check --config packaging/spack/ruff.toml packaging/spack/package.py
-    ruff format --config packaging/spack/ruff.toml --diff packaging/spack/package.py
+    ruff check --no-cache --config "$settings" packaging/spack/package.py
+    ruff format --no-cache --config "$settings" --diff packaging/spack/package.py
+    if command -v "$spack" >/dev/null; then
+        spack_reads "$spack"
+    else
+        echo "no spack (SPACK_ROOT, PATH): it does not read the recipe"
+    fi
+}
+
+# spack_reads SPACK: the recipe, in a repository of its own beside those that this Spack has. No mypy, which reads all of Spack.
+spack_reads() {
+    local spack=$1 repository=$scratch/spack/spack_repo/shunt recipe
+    recipe=$repository/packages/shunt/package.py
+    mkdir -p "${recipe%/*}"
+    printf 'repo:\n  namespace: shunt\n  api: v2.2\n' >"$repository/repo.yaml"
+    printf 'repos:\n  shunt: %s\n' "$repository" >"$scratch/spack/repos.yaml"
+    cp packaging/spack/package.py "$recipe"
+    echo "spack $("$spack" --version): style, audit, and spec with each variant"
+    quietly "$spack" -C "$scratch/spack" style --skip mypy "$recipe"
+    quietly "$spack" -C "$scratch/spack" audit packages shunt
+    quietly "$spack" -C "$scratch/spack" spec shunt
+    quietly "$spack" -C "$scratch/spack" spec shunt+mount+slurm
+    grep -E '^( -|\[.\]) +shunt@'"$version"'.*\+mount.*\+slurm' "$scratch/log"
 }
 
 bash tests/packages.sh build packaging
