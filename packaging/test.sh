@@ -62,12 +62,18 @@ in_chroot='
     }
     purge
     apt-get -qq -o APT::Sandbox::User=root update
-    add --no-install-recommends gcc libc6-dev pkgconf man-db openmpi-bin libopenmpi-dev lmod
+    add --no-install-recommends gcc libc6-dev pkgconf man-db openmpi-bin libopenmpi-dev lmod busybox-static
     add /packages/*.deb
     id user >/dev/null 2>&1 || useradd -m user
     su user -c "bash /usr/share/doc/shunt/examples/quickstart.sh --installed" >/tmp/quickstart.log 2>&1 || { cat /tmp/quickstart.log; exit 1; }
     tail -n 1 /tmp/quickstart.log
-    man -w shunt-launch shuntd shunt.7 libshunt >/dev/null
+    man -w shunt-launch shunt-mount shuntd shunt.7 shunt-slurm libshunt >/dev/null
+
+    # A static program under shunt, and a mount, for which this Debian has what the packages recommend.
+    su user -c "cd; mkdir root seen; shunt run --root root --placement branch -- busybox touch root/static" >/tmp/static.log 2>&1 || { cat /tmp/static.log; exit 1; }
+    su user -c "cd; shunt start --root root --placement branch; shunt mount root seen; busybox sh -c \"echo it >seen/file\"; shunt umount seen
+        shunt stop --root root --export; rmdir seen; rm root/static root/file; rmdir root" >/tmp/mount.log 2>&1 || { cat /tmp/mount.log; exit 1; }
+    echo "a static program and shunt mount: as expected"
 
     printf "%s\n" "#include <shunt/shunt.h>" "#include <stdio.h>" "int main(void) { return puts(shunt_version()) < 0; }" >/tmp/program.c
     gcc -o /tmp/program /tmp/program.c $(pkg-config --cflags --libs shunt)
