@@ -14,6 +14,7 @@
 #   histories          2,000 histories while daemons crash
 #   network            cuts shorter and longer than the deadline, one-way loss, loss, reordering, resets (30 minutes)
 #   soak               mixed load from 3 nodes for half an hour: what daemons use levels off
+#   interrupted        SIGTERM, SIGINT and SIGHUP at 200 moments of each command, and of its daemons (25 minutes)
 #   model              the whole model
 #   fuzz               ten minutes for each target (70 minutes)
 set -u
@@ -24,7 +25,7 @@ if [ "${1:-}" = -a ]; then
     area=$2
     shift 2
 fi
-parts="kills-1 kills-3 away cephfs points histories network soak model fuzz"
+parts="kills-1 kills-3 away cephfs points histories network soak interrupted model fuzz"
 failed=0
 
 kills() {
@@ -68,6 +69,7 @@ part() {
     histories) tests build SHUNT_HISTORIES=20000 tests/cluster/test_linearizable.py -k crash ;;
     network) tests build SHUNT_CUTS=20 tests/cluster/test_network.py ;;
     soak) /usr/bin/python3 tests/crash/soak.py --area "$area" 2>/dev/null || failed=1 ;;
+    interrupted) tests build PYTHONDONTWRITEBYTECODE=yes tests/node/test_interrupted.py --moments 200 ;;
     model) bash tests/model/check.sh || failed=1 ;;
     fuzz) bash tests/fuzz/run.sh 600 || failed=1 ;;
     *)
