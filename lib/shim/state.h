@@ -58,7 +58,7 @@ struct process_state {
     char heads[PROCESS_HEADS][PROCESS_HEAD];
     struct config config;
     /* Of an instance in a namespace of the loader's (wrap_namespace.c): `is_filtered` of the first one; NULL: this is that one.
-     * Set by who loads it, before there is code of the program's in that namespace. */
+     * Set by the instance that loads it, before there is code of the program's in that namespace. */
     uint32_t *first_is_filtered;
     /* The rest changes. Each word stands for itself: written by any thread, relaxed, the last one stays. */
     uint32_t is_filtered;     /* it may allow itself few system calls by now: set, and never taken back (process_is_filtered) */

@@ -421,7 +421,7 @@ WRAPPER int name_to_handle_at(int at, const char *path, struct file_handle *hand
 /* faccessat(2) has no flags; glibc uses faccessat2 or computes. It is given the real place. */
 #define ACCESSIBLE(MODE, FLAGS) WRAPPER_LOOK(REAL(faccessat)(t.real_at, t.real_path, MODE, FLAGS) == 0 ? 0 : -errno)
 
-/* Whoever calls this one may have restricted itself to it: glibc's faccessat would ask faccessat2 first. */
+/* A program that calls this one may have restricted itself to it: glibc's faccessat would ask faccessat2 first. */
 WRAPPER int access(const char *path, int mode)
 {
     WRAPPER_LAUNDER(path);
