@@ -129,6 +129,8 @@ static long glob_globbed(const char *name, const char *pattern, int flags, int (
     errors = 0;
     int result = glob_named(name)(pattern, flags, on_error, &found);
     int error = errno;
+    if (result == GLOB_ABORTED) /* the others tell whether another directory was read before, and these come in no order */
+        found.gl_flags &= GLOB_MAGCHAR;
     detail(" %s, %u errors", glob_words(result), errors);
     lines_tell(true);
     if (result != -1)
