@@ -6,7 +6,8 @@
 #   tests/kernels/run.sh DIRECTORY ADDRESS 'COMMAND...' 'COMMAND...'
 #
 # DIRECTORY: a new one on a file system that both share. ADDRESS: of the first node, as the second one reaches it. Each COMMAND
-# reaches a node, as `ssh n1` does: a line for its shell is put after it. Source and build ($SHUNT_BUILD) have the same path there.
+# reaches a node, as `ssh n1` does: a line for its shell is put after it; SHUNT_PLACEMENT=branch there has files redirected from
+# the first one on. Source and build ($SHUNT_BUILD) have the same path there.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd); build=$(realpath "${SHUNT_BUILD:-build}")
 directory=${1:?DIRECTORY}; address=${2:?ADDRESS}; read -ra one <<<"${3:?COMMAND}"; read -ra two <<<"${4:?COMMAND}"
