@@ -774,18 +774,6 @@ static int start_fail_run_dir(const struct shuntd *shuntd, int code)
                       strerror(-code));
 }
 
-/* What is in the place of the directory of the user's own. */
-static int start_refuse_run_dir(const char *parent)
-{
-    struct stat stat;
-    if (lstat(parent, &stat) == 0 && S_ISDIR(stat.st_mode) && stat.st_uid == geteuid())
-        return start_fail(-EPERM,
-                          "%s: not a directory that you alone may use (run 'chmod 700 %s', or set SHUNT_RUN_DIR to another "
-                          "directory)",
-                          parent, parent);
-    return start_fail(-EPERM, "%s: not a directory that you own (set SHUNT_RUN_DIR to another directory)", parent);
-}
-
 static int start_make_run_dir(struct shuntd *shuntd)
 {
     char parent[PATH_MAX];
@@ -794,8 +782,13 @@ static int start_make_run_dir(struct shuntd *shuntd)
     *strrchr(parent, '/') = '\0';
     if ((mkdir(parent, 0700) != 0 && errno != EEXIST) || (mkdir(shuntd->run_dir, 0700) != 0 && errno != EEXIST))
         return start_fail_run_dir(shuntd, -errno);
-    if (lstat(parent, &stat) != 0 || !S_ISDIR(stat.st_mode) || stat.st_uid != geteuid() || (stat.st_mode & 077) != 0)
-        return start_refuse_run_dir(parent);
+    if (lstat(parent, &stat) != 0 || !S_ISDIR(stat.st_mode) || stat.st_uid != geteuid())
+        return start_fail(-EPERM, "%s: not a directory that you own (set SHUNT_RUN_DIR to another directory)", parent);
+    if ((stat.st_mode & 077) != 0)
+        return start_fail(-EPERM,
+                          "%s: not a directory that you alone may use (run 'chmod 700 %s', or set SHUNT_RUN_DIR to another "
+                          "directory)",
+                          parent, parent);
     return 0;
 }
 

@@ -143,7 +143,7 @@ int disk_open_trunk(const struct shuntd *shuntd, const char *path, struct dirid 
     int fd = sys_openat(AT_FDCWD, full, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
     if (fd < 0)
         return fd;
-    int code = identity_stat(shuntd->root.id, fd, "", AT_EMPTY_PATH, IDENTITY_MASK, &stat);
+    int code = identity_stat(shuntd->root.id, fd, "", AT_EMPTY_PATH, &stat);
     if (code == 0 && dirid_equal(dirid_of(&stat), id))
         return fd;
     sys_close(fd);

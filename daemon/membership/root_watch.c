@@ -25,7 +25,7 @@ struct root_watch_job {
 bool root_watch_misses(const struct shuntd *shuntd)
 {
     struct statx stat;
-    int error = identity_stat(shuntd->root.id, AT_FDCWD, shuntd->root.path, 0, IDENTITY_MASK, &stat);
+    int error = identity_stat(shuntd->root.id, AT_FDCWD, shuntd->root.path, 0, &stat);
     return error == 0 ? !dirid_equal(dirid_of(&stat), shuntd->root.id) : error == -ENOENT || error == -ENOTDIR;
 }
 

@@ -12,7 +12,6 @@
 #include "home/home.h"
 #include "reply/reply.h"
 #include "union/disk.h"
-#include "union/identity.h"
 
 /* The place was followed from the root. One in the trunk says something of the directory's names only if it led there; a leaf
  * that is gone holds nothing. */
@@ -20,8 +19,7 @@ static int look_freshly(const struct shuntd *shuntd, const struct home_dir *dir,
                         const char *path, struct statx *stat)
 {
     struct statx parent;
-    const struct union_root *root = &shuntd->root;
-    const int code = disk_look_freshly(root->path, root->id, path + strlen(root->path) + 1, &parent, stat);
+    const int code = disk_look_freshly(shuntd->root.path, path + strlen(shuntd->root.path) + 1, &parent, stat);
     if (entry->branch != 0 || parent.stx_ino == 0)
         return parent.stx_ino == 0 && code == -ENOENT ? -ESTALE : code;
     return dirid_equal(dirid_of(&parent), dir->id) ? code : -ESTALE;
@@ -35,7 +33,7 @@ int look_at_entry(const struct shuntd *shuntd, const struct home_dir *dir, const
     if (code != 0)
         return code;
     if (!shuntd->root.keeps_names)
-        code = identity_stat(shuntd->root.id, AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, IDENTITY_MASK, stat);
+        code = sys_statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_INO, stat);
     return code == 0 && !shuntd->root.keeps_names ? 0 : look_freshly(shuntd, dir, entry, path, stat);
 }
 

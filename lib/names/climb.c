@@ -39,7 +39,7 @@ static bool climb_is_here(const struct climb *c, int above, const struct dirent6
 {
     struct statx stat;
     return entry->d_ino == c->here.stx_ino && strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
-           identity_stat(c->root->id, above, entry->d_name, AT_SYMLINK_NOFOLLOW, IDENTITY_MASK, &stat) == 0 &&
+           identity_stat(c->root->id, above, entry->d_name, AT_SYMLINK_NOFOLLOW, &stat) == 0 &&
            dirid_equal(dirid_of(&stat), dirid_of(&c->here)) && names_device(&stat) == names_device(&c->here);
 }
 
@@ -57,7 +57,7 @@ static int climb_find_name(struct climb *c, int above)
 /* From there to the root. As climb_place. */
 static int climb_up(struct climb *c, int directory)
 {
-    int at = directory, code = identity_stat(c->root->id, directory, "", AT_EMPTY_PATH, IDENTITY_MASK, &c->here);
+    int at = directory, code = identity_stat(c->root->id, directory, "", AT_EMPTY_PATH, &c->here);
     bool found = code == 0 && climb_is_root(c);
     code = code == 0 ? 1 : code;
     while (code == 1 && !found) {
@@ -66,7 +66,7 @@ static int climb_up(struct climb *c, int directory)
             sys_close(at);
         at = above;
         code = above < 0 ? above : climb_find_name(c, above);
-        if (code == 1 && identity_stat(c->root->id, above, "", AT_EMPTY_PATH, IDENTITY_MASK, &c->here) != 0)
+        if (code == 1 && identity_stat(c->root->id, above, "", AT_EMPTY_PATH, &c->here) != 0)
             code = -EIO;
         found = code == 1 && climb_is_root(c);
     }

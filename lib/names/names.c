@@ -888,7 +888,7 @@ static bool names_leads_up_to(const struct names_root *root, int directory)
         if (at != directory)
             sys_close(at);
         at = above;
-        found = above < 0 || identity_stat(root->id, above, "", AT_EMPTY_PATH, IDENTITY_MASK, &stat) != 0 ||
+        found = above < 0 || identity_stat(root->id, above, "", AT_EMPTY_PATH, &stat) != 0 ||
                 (names_device(&stat) == root->device && dirid_equal(dirid_of(&stat), root->id));
         is_top = !found && stat.stx_ino == below.stx_ino && names_device(&stat) == names_device(&below);
         below = stat;

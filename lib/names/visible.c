@@ -23,9 +23,8 @@ bool visible_is_at(const struct names_root *root, const char *path)
     int fd = sys_openat(AT_FDCWD, path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
     if (fd < 0)
         return false;
-    const bool is_it = identity_stat(root->id, fd, "", AT_EMPTY_PATH, IDENTITY_MASK, &stat) == 0 &&
-                       names_device(&stat) == root->device && dirid_equal(dirid_of(&stat), root->id) &&
-                       visible_has_its_own(fd, &stat);
+    const bool is_it = identity_stat(root->id, fd, "", AT_EMPTY_PATH, &stat) == 0 && names_device(&stat) == root->device &&
+                       dirid_equal(dirid_of(&stat), root->id) && visible_has_its_own(fd, &stat);
     sys_close(fd);
     return is_it;
 }

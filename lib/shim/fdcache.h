@@ -16,10 +16,10 @@
  *    directory): elsewhere nothing is there, which is never believed of a file that is known, and the next try begins with the
  *    question. The path names the branch, which is what fences a branch: of a node that was lost it has another name.
  *  - From a leaf other directories may well have a file of that name. So each call opens the leaf for itself: `.` from the kept
- *    descriptor, for which the file system is not asked, and which is looked at afterwards. That number is new, and nobody's
- * but the call's, whatever becomes of the kept one, also if the program saves that, has another directory there for a moment,
- * and puts it back. Where a file is only looked at, the kernel is asked once more after it whether the call's own number is
- * that directory still: a program may close, or replace, whatever is open.
+ *    descriptor, for which the file system is not asked, and which is looked at afterwards. That number is new, and the
+ *    call's alone, whatever becomes of the kept one, also if the program saves that, has another directory there for a
+ *    moment, and puts it back. Where a file is only looked at, the kernel is asked once more after it whether the call's own
+ *    number is that directory still: a program may close, or replace, whatever is open.
  *  - A leaf does not name its branch. A call that makes, removes or renames a file there checks the lease afterwards: if the
  *    process still has it, the branch was not fenced; if not, a new file is removed, a rename is reversed, and the home is told
  *    to look for a removed name.

@@ -109,7 +109,7 @@ static bool rename_checks_lies_in(struct target *to, struct target *from)
     struct dirid id = dirid_of(&stat), at = to->dir;
     while (!dirid_equal(at, id) && !dirid_equal(at, to->root->id)) {
         text_add(&text, "/..");
-        if (!text_ok(&text) || identity_stat(to->root->id, to->at, text.at, 0, IDENTITY_MASK, &above) != 0)
+        if (!text_ok(&text) || identity_stat(to->root->id, to->at, text.at, 0, &above) != 0)
             return false;
         at = dirid_of(&above);
     }

@@ -15,7 +15,7 @@
 #define FIND_AGAIN 2
 #define FIND_PLAIN 3 /* it is beneath a root that was exported: plain, until a session begins there */
 #define TRIES_MAX 1000
-#define IDENTITY (STATX_INO | STATX_BTIME | STATX_TYPE | STATX_MODE | STATX_MNT_ID)
+#define IDENTITY (IDENTITY_MASK | STATX_MODE | STATX_MNT_ID)
 
 static bool root_of_on_a_root_device(uint64_t device)
 {
@@ -27,7 +27,7 @@ static bool root_of_on_a_root_device(uint64_t device)
 
 int root_of_stat(const struct names_root *root, int at, const char *path, struct statx *stat)
 {
-    return identity_stat(root->id, at, path, AT_SYMLINK_NOFOLLOW, IDENTITY_MASK, stat);
+    return identity_stat(root->id, at, path, AT_SYMLINK_NOFOLLOW, stat);
 }
 
 /* More than its number, in one of the roots on that device. Zero: no root there has more. */

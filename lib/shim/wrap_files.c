@@ -337,21 +337,20 @@ static void wrap_files_promote_locales(const char *from, size_t length, const ch
 static bool wrap_files_is_configuration(const char *name)
 {
     const size_t length = strlen(name);
-    return length > 5 && strcmp(name + length - 5, ".conf") == 0;
+    const size_t end = sizeof ".conf" - 1;
+    return length > end && strcmp(name + length - end, ".conf") == 0;
 }
 
 static void wrap_files_promote_conversions(const char *directory, size_t length)
 {
+    wrap_files_promote_in(directory, length, "gconv-modules");
     struct scratch *scratch = scratch_take();
     struct text text;
     if (scratch == NULL)
         return;
     text_init(&text, scratch->text[0], PATH_MAX);
     text_bytes(&text, directory, length);
-    text_add(&text, "/gconv-modules");
-    if (text_ok(&text))
-        promote_path(AT_FDCWD, scratch->text[0], TARGET_FOLLOW);
-    text_add(&text, ".d");
+    text_add(&text, "/gconv-modules.d");
     DIR *list = text_ok(&text) ? opendir(scratch->text[0]) : NULL;
     for (const struct dirent *entry; list != NULL && (entry = readdir(list)) != NULL;)
         if (wrap_files_is_configuration(entry->d_name))

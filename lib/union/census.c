@@ -222,8 +222,7 @@ static enum standing census_standing_of(const struct union_root *root, int root_
     struct statx stat;
     struct marker marker;
     enum standing standing = NOTHING;
-    if (identity_stat(root->id, fd, "", AT_EMPTY_PATH, IDENTITY_MASK, &stat) == 0 && marker_read(fd, &marker) == 0 &&
-        marker.id == id) {
+    if (identity_stat(root->id, fd, "", AT_EMPTY_PATH, &stat) == 0 && marker_read(fd, &marker) == 0 && marker.id == id) {
         standing = strcmp(marker.path, path) == 0 ? IN_PLACE : COPY;
         if (dirid_equal(dirid_of(&stat), marker.directory) || (standing == IN_PLACE && census_came_along(root, &marker)))
             standing = OWNER;

@@ -225,16 +225,18 @@ static int disk_step(int fd, const char *path, size_t length)
     return next;
 }
 
-int disk_look_freshly(const char *root, struct dirid root_id, const char *path, struct statx *parent, struct statx *stat)
+int disk_look_freshly(const char *root, const char *path, struct statx *parent, struct statx *stat)
 {
     const int fresh = AT_SYMLINK_NOFOLLOW | AT_STATX_FORCE_SYNC;
     int fd = sys_openat(AT_FDCWD, root, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
     parent->stx_ino = 0;
     while (fd >= 0) {
         const size_t length = strcspn(path, "/");
-        int code = identity_stat(root_id, fd, "", AT_EMPTY_PATH | fresh, STATX_BASIC_STATS | STATX_BTIME, parent);
-        if (code == 0 && path[length] == '\0')
-            code = identity_stat(root_id, fd, path, fresh, IDENTITY_MASK, stat);
+        int code = sys_statx(fd, "", AT_EMPTY_PATH | fresh, STATX_BASIC_STATS | STATX_BTIME, parent);
+        if (code == 0 && path[length] == '\0') {
+            identity_add_handle(fd, "", AT_EMPTY_PATH, parent);
+            code = sys_statx(fd, path, fresh, STATX_TYPE | STATX_INO, stat);
+        }
         if (code != 0 || path[length] == '\0') {
             sys_close(fd);
             return code;

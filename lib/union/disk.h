@@ -11,7 +11,6 @@
 
 #include "base/sys.h"
 #include "base/text.h"
-#include "index/record.h"
 
 #define DISK_DIRECTORY (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 #define DISK_PROC_SIZE 32
@@ -29,9 +28,9 @@ ssize_t disk_read(int dir, const char *name, char *to, size_t size);
 ssize_t disk_read_all(int fd, char *to, size_t size);
 /* What is at root/path, whatever this node's kernel remembers: the attributes of each directory on the way are asked for first,
  * after which an NFS client looks names up again (nfs_check_verifier of Linux 6.1) and others have nothing to look up. `parent`
- * is the last directory that was reached (its identity and STATX_NLINK), with inode number 0 none. 0; -ENOENT: a
- * name on the way is not there; another -errno. */
-int disk_look_freshly(const char *root, struct dirid root_id, const char *path, struct statx *parent, struct statx *stat);
+ * is the last directory that was reached (STATX_NLINK, and if it holds the name, what dirid_of needs), with inode number 0
+ * none; of the name itself type and inode number are told. 0; -ENOENT: a name on the way is not there; another -errno. */
+int disk_look_freshly(const char *root, const char *path, struct statx *parent, struct statx *stat);
 /* Makes a file that is not there yet, with exactly that mode and its contents on disk, or leaves nothing. */
 int disk_write_new(int dir, const char *name, const char *from, size_t length, mode_t mode);
 /* Makes a directory that is the caller's alone (0700, and not less, whatever the umask). */

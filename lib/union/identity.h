@@ -13,10 +13,10 @@
 
 #define IDENTITY_MASK (STATX_TYPE | STATX_INO | STATX_BTIME)
 
-/* As statx(2), of what is below a root or is it, with a mask that has IDENTITY_MASK in it, for dirid_of: in a root without
+/* As statx(2) with IDENTITY_MASK, of what is below a root or is it, for dirid_of: in a root without
  * times of birth stx_btime of a directory is made of its handle, and of no other use. That is one system call more; if the path
  * leads elsewhere between the two, or the second is refused, the identity is that of no directory. */
-int identity_stat(struct dirid root, int at, const char *path, int flags, unsigned mask, struct statx *);
+int identity_stat(struct dirid root, int at, const char *path, int flags, struct statx *);
 
 /* The same of an open directory that is, or is to be, a root. */
 int identity_stat_root(int directory, struct statx *);

@@ -342,7 +342,7 @@ static int listing_read_mirror(struct reader *reader, uint16_t branch)
     int error = disk_scan_init(&scan, AT_FDCWD, path, reader->leaves_buffer, LISTING_LEAVES_BUFFER);
     const size_t root = strlen(reader->root->path) + 1;
     if (error == -ENOENT && reader->root->keeps_names &&
-        disk_look_freshly(reader->root->path, reader->root->id, path + root, &parent, &stat) == 0)
+        disk_look_freshly(reader->root->path, path + root, &parent, &stat) == 0)
         error = disk_scan_init(&scan, AT_FDCWD, path, reader->leaves_buffer, LISTING_LEAVES_BUFFER);
     if (error < 0)
         return error == -ENOENT || error == -ENOTDIR || error == -ELOOP ? 0 : error;
@@ -437,7 +437,7 @@ static int listing_identify(struct reader *reader)
 {
     struct statx stat;
     struct listing *listing = reader->listing;
-    int error = identity_stat(reader->root->id, reader->directory, "", AT_EMPTY_PATH, IDENTITY_MASK, &stat);
+    int error = identity_stat(reader->root->id, reader->directory, "", AT_EMPTY_PATH, &stat);
     if (error < 0)
         return error;
     listing->id = dirid_of(&stat);

@@ -78,7 +78,7 @@ Test(identity, a_time_of_birth_stands)
     cr_assert(dirid_equal(dirid_of(&stat), dirid_of(&same)));
     const struct dirid roots[] = {by_handle, by_birth, by_number};
     for (size_t i = 0; i < sizeof roots / sizeof *roots; i++) {
-        cr_assert_eq(identity_stat(roots[i], AT_FDCWD, place_path("one"), 0, IDENTITY_MASK, &same), 0);
+        cr_assert_eq(identity_stat(roots[i], AT_FDCWD, place_path("one"), 0, &same), 0);
         cr_assert(dirid_equal(dirid_of(&stat), dirid_of(&same)));
     }
 }
@@ -86,6 +86,6 @@ Test(identity, a_time_of_birth_stands)
 Test(identity, a_path_that_is_not_there_is_an_error)
 {
     struct statx stat;
-    cr_assert_eq(identity_stat(by_handle, AT_FDCWD, place_path("none"), 0, IDENTITY_MASK, &stat), -ENOENT);
+    cr_assert_eq(identity_stat(by_handle, AT_FDCWD, place_path("none"), 0, &stat), -ENOENT);
     cr_assert_eq(identity_stat_root(-1, &stat), -EBADF);
 }

@@ -190,7 +190,7 @@ static int reader_open_name_locked(struct reader *reader, const struct dirid *id
 int reader_open_name(struct reader *reader, int directory, const char *name)
 {
     struct statx stat;
-    const int error = identity_stat(reader->root.id, directory, "", AT_EMPTY_PATH, IDENTITY_MASK, &stat);
+    const int error = identity_stat(reader->root.id, directory, "", AT_EMPTY_PATH, &stat);
     if (error < 0)
         return error;
     const struct dirid id = dirid_of(&stat);
