@@ -5,6 +5,7 @@
 SHUNT_BUILD names the build directory (default: build/ of this repository). SHUNT_TEST_DIR names a directory on
 the file system under test (default: pytest's temporary directory)."""
 
+import contextlib
 import difflib
 import hashlib
 import os
@@ -95,6 +96,21 @@ class Shunt:
     def run(self, root, command, placement="branch", keep=False, **options):
         flags = ["--placement", placement, *(["--keep"] if keep else [])]
         return self("run", "--root", root, *flags, "--", *command, **options)
+
+
+@contextlib.contextmanager
+def mounted(at, *mkfs):
+    """A new file system at the existing directory `at`, made by the command `mkfs`; its image is in memory."""
+    if not IS_SUPERUSER:
+        pytest.skip("file systems are mounted by root")
+    image = pathlib.Path("/dev/shm") / f"shunt-test.{os.getpid()}.image"
+    with open(image, "wb") as file:
+        file.truncate(400 << 20)
+    run([*mkfs, image]).check()
+    run(["mount", "-o", "loop", image, at]).check()
+    image.unlink()
+    yield at
+    run(["umount", "-l", at]).check()
 
 
 @dataclass(frozen=True)

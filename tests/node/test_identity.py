@@ -4,12 +4,11 @@
 systems that keep none by its handle. ext4 with inodes of 128 bytes stands for OCFS2, GFS2 and NFS."""
 
 import os
-import pathlib
 import shutil
 
 import pytest
 
-from conftest import IS_SUPERUSER, run
+from conftest import mounted, run
 
 BYTES = {"births": 256, "handles": 128}  # of an inode
 
@@ -17,18 +16,11 @@ BYTES = {"births": 256, "handles": 128}  # of an inode
 @pytest.fixture(params=BYTES)
 def disk(request, area):
     """A root on an ext4 that keeps times of birth, or none."""
-    if not IS_SUPERUSER:
-        pytest.skip("file systems are mounted by root")
-    at, image = area / "disk", pathlib.Path("/dev/shm") / f"shunt-test.{os.getpid()}.ext4"
-    at.mkdir()
-    run(["truncate", "-s", "100M", image]).check()
-    run(["mkfs.ext4", "-q", "-I", str(BYTES[request.param]), image]).check()
-    run(["mount", "-o", "loop", image, at]).check()
-    image.unlink()
-    birth = run(["stat", "-c", "%w", at]).check().strip()
-    assert (birth == "-") == (request.param == "handles")
-    yield at
-    run(["umount", "-l", at]).check()
+    (area / "disk").mkdir()
+    with mounted(area / "disk", "mkfs.ext4", "-q", "-I", str(BYTES[request.param])) as at:
+        birth = run(["stat", "-c", "%w", at]).check().strip()
+        assert (birth == "-") == (request.param == "handles")
+        yield at
 
 
 class Served:

@@ -3,32 +3,22 @@
 """What files inherit from their directory, changed when that has redirected files already: flags, project, extent sizes, default
 ACLs. As natively: files that are made after it have it, and what it forbids is forbidden."""
 
-import os
-import pathlib
 import shutil
 
 import pytest
 
-from conftest import IS_SUPERUSER, assert_equal_text, redirected_files, run
+from conftest import assert_equal_text, mounted, redirected_files, run
 
 MKFS = {"ext4": ["mkfs.ext4", "-q"], "xfs": ["mkfs.xfs", "-q"]}
 
 
 @pytest.fixture(params=MKFS)
 def disk(request, area):
-    if not IS_SUPERUSER:
-        pytest.skip("file systems are mounted by root")
-    at, image = area / "disk", pathlib.Path("/dev/shm") / f"shunt-inherited.{os.getpid()}.{request.param}"
-    at.mkdir()
-    with open(image, "wb") as file:
-        file.truncate(400 << 20)
-    run([*MKFS[request.param], image]).check()
-    run(["mount", "-o", "loop", image, at]).check()
-    image.unlink()
-    for kind in "plain", "shunt":
-        (at / kind).mkdir()
-    yield at
-    run(["umount", "-l", at]).check()
+    (area / "disk").mkdir()
+    with mounted(area / "disk", *MKFS[request.param]) as at:
+        for kind in "plain", "shunt":
+            (at / kind).mkdir()
+        yield at
 
 
 # What is told of each name; and each name's directory is not asked, as its own size may differ.

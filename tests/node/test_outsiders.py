@@ -14,7 +14,7 @@ import sys
 
 import pytest
 
-from conftest import IS_SUPERUSER, environment, run
+from conftest import IS_SUPERUSER, environment, mounted, run
 
 ENTRIES = r"""
 import os
@@ -53,22 +53,18 @@ def disk(request, area):
     """A directory on a file system of that kind."""
     if not IS_SUPERUSER:
         pytest.skip("file systems are mounted by root")
-    at, image = area / "disk", pathlib.Path("/dev/shm") / f"shunt-test.{os.getpid()}.{request.param}"
+    at = area / "disk"
     at.mkdir()
     if request.param == "coarse":
         with file_system_of_whole_seconds(at):
             yield at
-        return
-    if request.param == "tmpfs":
+    elif request.param == "tmpfs":
         run(["mount", "-t", "tmpfs", "none", at]).check()
+        yield at
+        run(["umount", "-l", at]).check()
     else:
-        with open(image, "wb") as file:
-            file.truncate(400 << 20)
-        run([f"mkfs.{request.param}", "-q", image]).check()
-        run(["mount", "-o", "loop", image, at]).check()
-        image.unlink()
-    yield at
-    run(["umount", "-l", at]).check()
+        with mounted(at, f"mkfs.{request.param}", "-q"):
+            yield at
 
 
 class Lister:
