@@ -50,7 +50,6 @@ int claim_directory(struct target *t, const struct statx *stat)
     close.name = message_text(t->name, t->length);
     for (int i = 0; i < 100; i++) {
         struct names_root *root;
-        struct view_found found;
         struct dirid id;
         int code = names_hold(t->root, &close, &t->scratch->answer, &t->scratch->hold);
         if (code != 0 || (code = t->scratch->answer.message.result) == 0)
@@ -60,7 +59,7 @@ int claim_directory(struct target *t, const struct statx *stat)
             return code;
         code = target_load(t); /* the parent; then the directory itself */
         if (code == 0)
-            code = root_of_directory(t->real_at, t->real_path, AT_SYMLINK_NOFOLLOW, &root, &id, &found);
+            code = root_of_directory(t->real_at, t->real_path, AT_SYMLINK_NOFOLLOW, &root, &id, NULL);
         if (code == 0) /* it is not served: it has no mirror, and to its parent it is a name like any other */
             return claim_name(t, MESSAGE_UNLINK);
         if (code < 0)

@@ -95,13 +95,12 @@ bool dir_stream_is_removed(int fd)
 DIR *dir_stream_over(DIR *libc)
 {
     struct names_root *root = NULL;
-    struct view_found found;
     struct dirid id;
     int saved = errno;
     if (libc == NULL)
         return NULL;
     int fd = REAL(dirfd)(libc);
-    int code = root_of_directory(fd, "", AT_EMPTY_PATH, &root, &id, &found);
+    int code = root_of_directory(fd, "", AT_EMPTY_PATH, &root, &id, NULL);
     errno = saved;
     if (code == 0 || (code == -ENOENT && dir_stream_is_removed(fd)))
         return libc;

@@ -3,7 +3,6 @@
 
 #include "shim/program.h"
 
-#include <elf.h>
 #include <errno.h>
 #include <linux/prctl.h>
 #include <string.h>
@@ -98,7 +97,7 @@ static uint64_t program_time(struct statx_timestamp time)
 }
 
 /* 0: nothing is to be remembered of it: a change within a tick of its file system's clock would leave the times as they are. */
-static uint64_t program_key(const struct statx *stat, const char *path)
+__attribute__((noinline)) static uint64_t program_key(const struct statx *stat, const char *path)
 {
     const uint64_t modified = program_time(stat->stx_mtime), changed = program_time(stat->stx_ctime), now = clock_files();
     const uint64_t all[] = {(uint64_t)stat->stx_dev_major << 32 | stat->stx_dev_minor,
@@ -164,6 +163,7 @@ struct program_head {
     int fd;
     const char *bytes;
     size_t length;
+    struct program_elf *elf;
 };
 
 static bool program_read_at(const struct program_head *head, void *to, size_t size, uint64_t offset)
@@ -175,20 +175,25 @@ static bool program_read_at(const struct program_head *head, void *to, size_t si
     return SYS4(SYS_pread64, head->fd, to, size, offset) == (long)size;
 }
 
+static bool program_read_part(const struct program_head *from, unsigned which, Elf64_Phdr *to)
+{
+    return program_read_at(from, to, sizeof *to, from->elf->header.e_phoff + which * sizeof *to);
+}
+
 /* The loader that a program asks for, i.e. its C library's. An empty text: it asks for none. False: it cannot
  * be read. */
-static bool program_loader_of(const struct program_head *from, const Elf64_Ehdr *head, char loader[PROGRAM_LINE_MAX + 1])
+__attribute__((noinline)) static bool program_loader_of(const struct program_head *from, char loader[PROGRAM_LINE_MAX + 1])
 {
-    Elf64_Phdr part;
+    const Elf64_Phdr *part = &from->elf->part;
     loader[0] = '\0';
-    for (unsigned i = 0; i < head->e_phnum; i++) {
-        if (!program_read_at(from, &part, sizeof part, head->e_phoff + i * sizeof part))
+    for (unsigned i = 0; i < from->elf->header.e_phnum; i++) {
+        if (!program_read_part(from, i, &from->elf->part))
             return false;
-        if (part.p_type != PT_INTERP)
+        if (part->p_type != PT_INTERP)
             continue;
-        if (part.p_filesz > PROGRAM_LINE_MAX || !program_read_at(from, loader, part.p_filesz, part.p_offset))
+        if (part->p_filesz > PROGRAM_LINE_MAX || !program_read_at(from, loader, part->p_filesz, part->p_offset))
             return false;
-        loader[part.p_filesz] = '\0';
+        loader[part->p_filesz] = '\0';
         return true;
     }
     return true;
@@ -214,12 +219,11 @@ static bool program_is_note_of_go(const struct program_head *from, const Elf64_P
     return false;
 }
 
-static bool program_is_go(const struct program_head *from, const Elf64_Ehdr *head)
+__attribute__((noinline)) static bool program_is_go(const struct program_head *from)
 {
-    Elf64_Phdr part;
-    for (unsigned i = 0; i < head->e_phnum; i++)
-        if (program_read_at(from, &part, sizeof part, head->e_phoff + i * sizeof part) && part.p_type == PT_NOTE &&
-            program_is_note_of_go(from, &part))
+    const Elf64_Phdr *part = &from->elf->part;
+    for (unsigned i = 0; i < from->elf->header.e_phnum; i++)
+        if (program_read_part(from, i, &from->elf->part) && part->p_type == PT_NOTE && program_is_note_of_go(from, part))
             return true;
     return false;
 }
@@ -237,40 +241,40 @@ bool program_is_loader(const char *path)
 }
 
 /* Where in the file an address of a loader's is; 0: nowhere. */
-static uint64_t program_offset_of(const struct program_head *from, const Elf64_Ehdr *head, uint64_t address)
+static uint64_t program_offset_of(const struct program_head *from, uint64_t address)
 {
-    Elf64_Phdr part;
-    for (unsigned i = 0; i < head->e_phnum; i++)
-        if (program_read_at(from, &part, sizeof part, head->e_phoff + i * sizeof part) && part.p_type == PT_LOAD &&
-            address >= part.p_vaddr && address - part.p_vaddr < part.p_filesz)
-            return address - part.p_vaddr + part.p_offset;
+    const Elf64_Phdr *part = &from->elf->other_part;
+    for (unsigned i = 0; i < from->elf->header.e_phnum; i++)
+        if (program_read_part(from, i, &from->elf->other_part) && part->p_type == PT_LOAD && address >= part->p_vaddr &&
+            address - part->p_vaddr < part->p_filesz)
+            return address - part->p_vaddr + part->p_offset;
     return 0;
 }
 
-static bool program_dynamic_part(const struct program_head *from, const Elf64_Ehdr *head, Elf64_Phdr *part)
+static bool program_read_dynamic_part(const struct program_head *from)
 {
-    for (unsigned i = 0; i < head->e_phnum; i++)
-        if (program_read_at(from, part, sizeof *part, head->e_phoff + i * sizeof *part) && part->p_type == PT_DYNAMIC)
+    for (unsigned i = 0; i < from->elf->header.e_phnum; i++)
+        if (program_read_part(from, i, &from->elf->part) && from->elf->part.p_type == PT_DYNAMIC)
             return true;
     return false;
 }
 
 /* By the name that a shared object has for itself. */
-static bool program_is_named_loader(const struct program_head *from, const Elf64_Ehdr *head)
+static bool program_is_named_loader(const struct program_head *from)
 {
-    Elf64_Phdr part;
-    Elf64_Dyn entry;
+    const Elf64_Phdr *part = &from->elf->part;
+    Elf64_Dyn *entry = &from->elf->entry;
     uint64_t strings = 0, own = 0;
     char name[sizeof LOADER] = "";
-    if (!program_dynamic_part(from, head, &part))
+    if (!program_read_dynamic_part(from))
         return false;
-    for (uint64_t at = 0; at + sizeof entry <= part.p_filesz; at += sizeof entry) {
-        if (!program_read_at(from, &entry, sizeof entry, part.p_offset + at) || entry.d_tag == DT_NULL)
+    for (uint64_t at = 0; at + sizeof *entry <= part->p_filesz; at += sizeof *entry) {
+        if (!program_read_at(from, entry, sizeof *entry, part->p_offset + at) || entry->d_tag == DT_NULL)
             break;
-        strings = entry.d_tag == DT_STRTAB ? entry.d_un.d_ptr : strings;
-        own = entry.d_tag == DT_SONAME ? entry.d_un.d_val : own;
+        strings = entry->d_tag == DT_STRTAB ? entry->d_un.d_ptr : strings;
+        own = entry->d_tag == DT_SONAME ? entry->d_un.d_val : own;
     }
-    strings = program_offset_of(from, head, strings);
+    strings = program_offset_of(from, strings);
     return strings != 0 && own != 0 && program_read_at(from, name, sizeof name - 1, strings + own) && strcmp(name, LOADER) == 0;
 }
 
@@ -283,42 +287,43 @@ static bool program_is_called_glibcs(const char *loader)
 /* ... and others by what is in the file. */
 static bool program_is_glibcs(const char *loader)
 {
-    Elf64_Ehdr head;
-    const struct program_head from = {
-        .fd = sys_openat(AT_FDCWD, loader, O_RDONLY | O_CLOEXEC, 0)}; /* nothing of it is read yet */
+    struct program_elf elf;
+    const Elf64_Ehdr *head = &elf.header;
+    const struct program_head from = {.fd = sys_openat(AT_FDCWD, loader, O_RDONLY | O_CLOEXEC, 0), .elf = &elf};
     if (from.fd < 0)
         return false;
-    bool is_it = program_read_at(&from, &head, sizeof head, 0) && memcmp(head.e_ident, ELFMAG, SELFMAG) == 0 &&
-                 head.e_ident[EI_CLASS] == ELFCLASS64 && head.e_phentsize == sizeof(Elf64_Phdr) &&
-                 program_is_named_loader(&from, &head);
+    bool is_it = program_read_at(&from, &elf.header, sizeof elf.header, 0) && memcmp(head->e_ident, ELFMAG, SELFMAG) == 0 &&
+                 head->e_ident[EI_CLASS] == ELFCLASS64 && head->e_phentsize == sizeof(Elf64_Phdr) &&
+                 program_is_named_loader(&from);
     sys_close(from.fd);
     return is_it;
 }
 
 /* A static program that loads others, and the shim with them: the loader itself, or a tool of valgrind (memcheck-amd64-linux).
  */
-static bool program_loads(const struct program_head *from, const Elf64_Ehdr *head, const char *name)
+static bool program_loads(const struct program_head *from, const char *name)
 {
-    return program_is_loader(name) || program_ends_with(name, VALGRIND_TOOL) || program_is_named_loader(from, head);
+    return program_is_loader(name) || program_ends_with(name, VALGRIND_TOOL) || program_is_named_loader(from);
 }
 
 /* Which loader it asks for is noted. */
-static enum program_why program_about_elf(const struct program_head *from, const char *name, struct program_look *look)
+__attribute__((noinline)) static enum program_why program_about_elf(const struct program_head *from, const char *name,
+                                                                    struct program_look *look)
 {
-    Elf64_Ehdr head;
+    const Elf64_Ehdr *head = &from->elf->header;
     char *loader = look->interpreter;
-    if (!program_read_at(from, &head, sizeof head, 0) || memcmp(head.e_ident, ELFMAG, SELFMAG) != 0)
+    if (!program_read_at(from, &from->elf->header, sizeof *head, 0) || memcmp(head->e_ident, ELFMAG, SELFMAG) != 0)
         return WHY_NOT;
-    if (head.e_ident[EI_CLASS] != ELFCLASS64 || head.e_machine != MACHINE)
+    if (head->e_ident[EI_CLASS] != ELFCLASS64 || head->e_machine != MACHINE)
         return WHY_MACHINE;
-    if (head.e_phentsize != sizeof(Elf64_Phdr) || !program_loader_of(from, &head, loader)) {
+    if (head->e_phentsize != sizeof(Elf64_Phdr) || !program_loader_of(from, loader)) {
         loader[0] = '\0';
         return WHY_NOT;
     }
     if (loader[0] == '\0')
-        return program_loads(from, &head, name) ? WHY_NOT : WHY_STATIC;
+        return program_loads(from, name) ? WHY_NOT : WHY_STATIC;
     look->kind = PROGRAM_ELF;
-    return program_is_go(from, &head) ? WHY_GO : program_is_called_glibcs(loader) ? WHY_NOT : WHY_LIBRARY;
+    return program_is_go(from) ? WHY_GO : program_is_called_glibcs(loader) ? WHY_NOT : WHY_LIBRARY;
 }
 
 static bool program_changes_user(const struct statx *stat)
@@ -330,7 +335,7 @@ static bool program_changes_user(const struct statx *stat)
 
 /* The loader takes nothing from the environment of a program that has more rights than its caller; or would
  * have them, but for PR_SET_NO_NEW_PRIVS, in the case of capabilities. */
-static enum program_why program_about_rights(int fd)
+__attribute__((noinline)) static enum program_why program_about_rights(int fd)
 {
     struct statx stat;
     struct statfs fs;
@@ -367,39 +372,35 @@ static enum program_why program_why_not(int at, const char *path, const struct p
     return why;
 }
 
-static void program_read(int fd, const char *path, struct program_look *look)
+static void program_read(struct scratch *scratch, int fd, const char *path, struct program_look *look)
 {
-    struct scratch *scratch = scratch_take();
-    struct statx stat;
-    if (scratch == NULL)
-        return;
+    struct statx *stat = &scratch->program.seen;
     const long length = SYS4(SYS_pread64, fd, scratch->real, PROGRAM_HEAD, 0);
-    const struct program_head head = {fd, scratch->real, length > 0 ? (size_t)length : 0};
+    const struct program_head head = {fd, scratch->real, length > 0 ? (size_t)length : 0, &scratch->program.elf};
     program_read_line(head.bytes, head.length, look->interpreter);
     if (look->interpreter[0] != '\0')
         look->kind = PROGRAM_SCRIPT;
     else
         look->why = program_about_elf(&head, program_base_name(path), look);
-    scratch_give(scratch);
-    if (length > 0 && sys_statx(fd, "", AT_EMPTY_PATH, PROGRAM_IDENTITY, &stat) == 0)
-        program_remember(program_key(&stat, path), look);
+    if (length > 0 && sys_statx(fd, "", AT_EMPTY_PATH, PROGRAM_IDENTITY, stat) == 0)
+        program_remember(program_key(stat, path), look);
 }
 
-bool program_look(int at, const char *path, struct program_look *look)
+bool program_look(struct scratch *scratch, int at, const char *path, struct program_look *look)
 {
-    struct statx stat;
+    struct statx *stat = &scratch->program.seen;
     look->kind = PROGRAM_OTHER;
     look->why = WHY_NOT;
     look->interpreter[0] = '\0';
     const int flags = AT_STATX_FORCE_SYNC | (path != NULL && path[0] == '\0' ? AT_EMPTY_PATH : 0); /* as an open is told */
-    if (path == NULL || sys_statx(at, path, flags, PROGRAM_IDENTITY, &stat) != 0 || !S_ISREG(stat.stx_mode))
+    if (path == NULL || sys_statx(at, path, flags, PROGRAM_IDENTITY, stat) != 0 || !S_ISREG(stat->stx_mode))
         return false;
-    if (program_recall(program_key(&stat, path), look))
+    if (program_recall(program_key(stat, path), look))
         return true;
     int fd = path[0] == '\0' ? at : sys_openat(at, path, O_RDONLY | O_CLOEXEC, 0);
     if (fd < 0)
         return true; /* it may be executed, but not read */
-    program_read(fd, path, look);
+    program_read(scratch, fd, path, look);
     if (fd != at)
         sys_close(fd);
     return true;

@@ -4,10 +4,12 @@
 
 /* What a file that is about to be executed is. Async-signal-safe, callable in a vfork child. */
 
+#include <elf.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 struct names_root;
+struct scratch;
 
 /* Before a fork: a process that starts many programs forks first, and what one child was told, the next is not
  * told again. To have the memory from the start would take every process 20 us. */
@@ -24,6 +26,13 @@ struct program_look {
     char interpreter[PROGRAM_LINE_MAX + 1]; /* that a script's first line names; of PROGRAM_ELF the loader; empty: none */
 };
 
+/* What is read of an ELF file: too much for the stack of a call on a path outside all roots (scratch.h). */
+struct program_elf {
+    Elf64_Ehdr header;
+    Elf64_Phdr part, other_part;
+    Elf64_Dyn entry;
+};
+
 /* Is it, by its name, the dynamic loader, which may be executed with a program as its argument? */
 bool program_is_loader(const char *path);
 
@@ -32,8 +41,8 @@ bool program_is_loader(const char *path);
  * ago. Whoever changes what is in it, or puts another file there, changes these, in whichever process, mount or table of
  * descriptors: the name is looked at each time (one statx), and no file can be executed that somebody may write to without the
  * kernel's notice (ETXTBSY). Only who sets the clock back to the very moment of the last change is not noticed. An empty path
- * is the descriptor `at` itself. False: there is no such file. */
-bool program_look(int at, const char *path, struct program_look *);
+ * is the descriptor `at` itself. False: there is no such file. Uses scratch->real, scratch->program.seen and .elf. */
+bool program_look(struct scratch *, int at, const char *path, struct program_look *);
 
 /* The root that a program is handed, in its arguments or as its working directory; NULL: none. */
 const struct names_root *program_root_handed(int directory, char *const arguments[]);

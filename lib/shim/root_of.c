@@ -168,17 +168,30 @@ static int root_of_in_place_of_hidden(struct scratch *scratch, int at, const cha
     return code;
 }
 
-int root_of_directory(int at, const char *path, int flags, struct names_root **root, struct dirid *id, struct view_found *found)
+/* Not inlined: it is not on the stack of what comes after it. */
+__attribute__((noinline)) static bool root_of_see_directory(int at, const char *path, int flags, struct dirid *id,
+                                                            uint64_t *device)
 {
     struct statx stat;
-    if (!process_has_roots() || root_of_identify(at, path, flags, &stat) != 0 || (stat.stx_mode & S_IFMT) != S_IFDIR)
+    if (root_of_identify(at, path, flags, &stat) != 0 || (stat.stx_mode & S_IFMT) != S_IFDIR)
+        return false;
+    *id = dirid_of(&stat);
+    *device = names_device(&stat);
+    return true;
+}
+
+int root_of_directory(int at, const char *path, int flags, struct names_root **root, struct dirid *id, struct view_found *found)
+{
+    uint64_t device;
+    if (!process_has_roots() || !root_of_see_directory(at, path, flags, id, &device))
         return 0;
-    const bool may_be = root_of_on_a_root_device(names_device(&stat)), is_hidden = prefilter_some_is_hidden();
+    const bool may_be = root_of_on_a_root_device(device), is_hidden = prefilter_some_is_hidden();
     struct scratch *scratch = may_be || is_hidden ? scratch_take() : NULL;
     if (scratch == NULL)
         return may_be || is_hidden ? -ENOMEM : 0;
-    *id = dirid_of(&stat);
-    int code = may_be ? root_of(scratch, at, path, names_device(&stat), *id, NULL, 0, root, found) : 0;
+    if (found == NULL)
+        found = &scratch->found;
+    int code = may_be ? root_of(scratch, at, path, device, *id, NULL, 0, root, found) : 0;
     if (code == 0 && is_hidden)
         code = root_of_in_place_of_hidden(scratch, at, path);
     scratch_give(scratch);

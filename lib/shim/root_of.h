@@ -36,6 +36,6 @@ int root_of_place(struct scratch *, int at, const char *path, uint64_t device, s
 int root_of(struct scratch *, int at, const char *path, uint64_t device, struct dirid, const char *name, size_t length,
             struct names_root **root, struct view_found *found);
 /* The same of any directory (at, path with flags of statx), without a name: *id is set, too. Nothing is asked of the file
- * system if no root is on its device. */
+ * system if no root is on its device. `found` may be NULL. */
 int root_of_directory(int at, const char *path, int flags, struct names_root **root, struct dirid *id,
                       struct view_found *found);

@@ -11,7 +11,9 @@
 #include <linux/stat.h>
 #include <stdbool.h>
 
+#include "index/view.h"
 #include "request/request.h"
+#include "shim/program.h"
 
 #define SCRATCH_PIECES 4096
 
@@ -20,6 +22,7 @@ struct scratch {
     char text[2][PATH_MAX + 8]; /* the parent's text; the text a symbolic link led to (by turns) */
     char real[PATH_MAX + 8];    /* a place in a branch; before it is found, whatever place is looked at */
     char place[RECORD_NAME_MAX + 1];
+    struct view_found found; /* root_of_directory, whose caller does not ask for it */
     struct {
         struct statx seen;
         int at;
@@ -27,6 +30,11 @@ struct scratch {
         uint16_t kept;
         char *name;
     } end; /* dead_end.c, which has little stack */
+    struct {
+        struct program_look looks[2];
+        struct statx seen;
+        struct program_elf elf;
+    } program; /* wrap_exec.c and program.c, likewise */
     struct request_answer answer;
     struct request_hold hold; /* between target_hold and how it went */
 };

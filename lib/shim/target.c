@@ -374,64 +374,84 @@ __attribute__((noinline)) static int target_classify(struct target *t, const str
 }
 
 /* Of a path whose text is foreign: is that all? A call that makes, removes or replaces a name may come to a root by a link. */
-__attribute__((noinline)) static bool target_is_elsewhere(struct target *t, const struct target *first, int at,
-                                                          const char *path, unsigned want)
+static bool target_is_elsewhere(int at, const char *path, unsigned want)
 {
-    struct path_parts parts;
-    if (!(want & TARGET_MAKES))
-        return true;
-    if (strnlen(path, PATH_MAX) == PATH_MAX)
-        return false;
-    path_split(&parts, path);
-    target_set_words(t, at, path, &parts);
-    t->scratch = NULL;
-    t->parent = TARGET_PARENT_FOREIGN;
-    return (parts.last == PATH_NAME && !(want & TARGET_FOLLOW) && target_is_same_parent(t, first) &&
-            first->parent == TARGET_PARENT_FOREIGN) ||
-           dead_end(at, path, want);
+    return !(want & (TARGET_MAKES | TARGET_ALIAS)) || dead_end(at, path, want);
 }
 
-/* Not inlined: then it and process_check_path take no stack together. */
-__attribute__((noinline)) static int target_find_in_text(struct target *t, const struct target *first, int at, const char *path,
-                                                         unsigned want)
+/* What is not plain by its text may still lead elsewhere, from where the process works. */
+__attribute__((noinline)) static bool target_leads_elsewhere(int at, const char *path)
 {
-    if (path[0] == '\0')
-        return TARGET_FOREIGN;
-    if (!(want & TARGET_ALIAS) && prefilter_is_plainly_foreign(path) && target_is_elsewhere(t, first, at, path, want))
-        return TARGET_FOREIGN;
-    return target_classify(t, first, at, path, want);
+    struct scratch *scratch = NULL;
+    const enum path_verdict verdict = prefilter(&scratch, at, path);
+    scratch_give(scratch);
+    return verdict == PATH_FOREIGN;
 }
 
-__attribute__((noinline)) static int target_find_asking(struct target *t, int at, const char *path, unsigned want)
+bool target_text_is_foreign(int at, const char *path, unsigned want)
+{
+    return (prefilter_is_plainly_foreign(path) || target_leads_elsewhere(at, path)) && target_is_elsewhere(at, path, want);
+}
+
+__attribute__((noinline)) static bool target_asks_if_foreign(int at, const char *path, unsigned want)
 {
     const uint32_t taken = process_taken();
     if (process_check_path(path) != 0)
-        return TARGET_FOREIGN;
-    if (!(want & (TARGET_MAKES | TARGET_ALIAS)) && prefilter_is_plainly_foreign(path))
+        return true;
+    if (!(want & (TARGET_MAKES | TARGET_ALIAS)) && prefilter_is_plainly_foreign(path)) {
         process_remember_readable(path, taken);
-    return target_find_in_text(t, NULL, at, path, want);
+        return true;
+    }
+    return path[0] == '\0' || target_text_is_foreign(at, path, want);
 }
 
 /* The common path: no buffer, no system call. */
-int target_find(struct target *t, int at, const char *path, unsigned want)
+bool target_is_foreign(int at, const char *path, unsigned want)
 {
-    if (!process_has_roots() ||
-        (!(want & (TARGET_MAKES | TARGET_ALIAS)) && process_remembers_readable(path) && prefilter_is_plainly_foreign(path)))
-        return TARGET_FOREIGN;
-    return target_find_asking(t, at, path, want);
+    return !process_has_roots() ||
+           (!(want & (TARGET_MAKES | TARGET_ALIAS)) && process_remembers_readable(path) &&
+            prefilter_is_plainly_foreign(path)) ||
+           target_asks_if_foreign(at, path, want);
+}
+
+int target_find_further(struct target *t, int at, const char *path, unsigned want)
+{
+    return target_classify(t, NULL, at, path, want);
 }
 
 int target_find_text(struct target *t, int at, const char *path, unsigned want)
 {
-    return process_has_roots() ? target_find_in_text(t, NULL, at, path, want) : TARGET_FOREIGN;
+    const bool may_be_foreign = !(want & TARGET_ALIAS) && prefilter_is_plainly_foreign(path);
+    if (!process_has_roots() || path[0] == '\0' || (may_be_foreign && target_is_elsewhere(at, path, want)))
+        return TARGET_FOREIGN;
+    return target_classify(t, NULL, at, path, want);
 }
 
 int target_find_second(struct target *t, const struct target *first, int at, const char *path, unsigned want)
 {
-    if (!process_has_roots() || process_check_path(path) != 0 ||
-        ((want & TARGET_ALIAS) && prefilter_is_plainly_foreign(path) && dead_end(at, path, want)))
-        return TARGET_FOREIGN;
-    return target_find_in_text(t, first, at, path, want);
+    return target_is_foreign(at, path, want) ? TARGET_FOREIGN : target_classify(t, first, at, path, want);
+}
+
+/* By their words; the second path ends in a name. */
+__attribute__((noinline)) static bool target_have_one_parent(int at, const char *path, int second_at, const char *second)
+{
+    struct path_parts one, two;
+    path_split(&one, path);
+    path_split(&two, second);
+    return at == second_at && two.last == PATH_NAME && one.parent_length == two.parent_length &&
+           memcmp(path, second, one.parent_length) == 0;
+}
+
+bool target_are_foreign(int at, const char *path, unsigned want, int second_at, const char *second)
+{
+    if (!process_has_roots())
+        return true;
+    const bool has_words = process_check_path(path) == 0 && path[0] != '\0';
+    if (has_words && !target_text_is_foreign(at, path, want))
+        return false;
+    return process_check_path(second) != 0 || second[0] == '\0' ||
+           (has_words && target_have_one_parent(at, path, second_at, second)) ||
+           target_text_is_foreign(second_at, second, TARGET_MAKES);
 }
 
 int target_find_again(struct target *t, unsigned want)

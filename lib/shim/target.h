@@ -73,22 +73,39 @@ struct target {
     struct scratch *scratch;
 };
 
-/* Answers enum target_how, or -errno (fail closed, out of memory, ELOOP). After anything but TARGET_MANAGED there
+/* The first question of a call: does its path lead to nothing of ours, for certain? It takes little stack, so a call on such a
+ * path does, if it has no target in its frame (TARGET_ROOM). */
+bool target_is_foreign(int at, const char *path, unsigned want);
+/* The same of a text that can be read, and is not empty. */
+bool target_text_is_foreign(int at, const char *path, unsigned want);
+/* After false. Answers enum target_how, or -errno (fail closed, out of memory, ELOOP). After anything but TARGET_MANAGED there
  * is nothing to give back. */
-int target_find(struct target *, int at, const char *path, unsigned want);
-/* The same of a text that can be read: it is the library's own, or this very call has found out. */
+int target_find_further(struct target *, int at, const char *path, unsigned want);
+/* Both. */
+static inline int target_find(struct target *t, int at, const char *path, unsigned want)
+{
+    return target_is_foreign(at, path, want) ? TARGET_FOREIGN : target_find_further(t, at, path, want);
+}
+/* A target in the frame of the function that has this, from there on. */
+#define TARGET_ROOM ((struct target *)__builtin_alloca(sizeof(struct target)))
+/* The same as target_find of a text that can be read: it is the library's own, or this very call has found out. */
 int target_find_text(struct target *, int at, const char *path, unsigned want);
 /* The same for the second path of a call. If it names its parent by the same words as the first, neither the
  * kernel nor the index is asked for that again. */
 int target_find_second(struct target *, const struct target *first, int at, const char *path, unsigned want);
-/* After a native call has said ENOENT, or of what can be read, the same with TARGET_ALIAS. Inlined: a failed search outside all
- * roots takes little stack (dead_end.h). */
+/* The same question of both paths of a call, whose second is to be made: asked once where they have one parent, by their words.
+ */
+bool target_are_foreign(int at, const char *path, unsigned want, int second_at, const char *second);
+/* After a native call has said ENOENT, so that the path can be read: does it lead to nothing of ours? False: perhaps it does;
+ * target_find_alias is to follow. Takes little stack, too. */
+static inline bool target_is_dead_end(int at, const char *path, unsigned want)
+{
+    /* Some calls take NULL for the descriptor itself. */
+    return shim_state.process.count == 0 || path == NULL || path[0] == '\0' || dead_end(at, path, want);
+}
 static inline int target_find_alias(struct target *t, int at, const char *path, unsigned want)
 {
-    /* It can be read; but some calls take NULL for the descriptor itself. */
-    return shim_state.process.count == 0 || path == NULL || dead_end(at, path, want)
-               ? TARGET_FOREIGN
-               : target_find_text(t, at, path, want | TARGET_ALIAS);
+    return target_find_further(t, at, path, want | TARGET_ALIAS);
 }
 /* The same words again. After anything but TARGET_MANAGED there is nothing to give back. */
 int target_find_again(struct target *, unsigned want);

@@ -36,12 +36,12 @@ static inline unsigned wrap_follow(int flags)
 
 /* A call about one path. REAL is the original call; OURS is what to do with the target `t`, which it
  * consumes. A native ENOENT may be a path that reaches a root through a symbolic link from outside: then it
- * is ours after all. */
+ * is ours after all. The target is on the stack only where the path may be ours. */
 #define WRAPPER_PATH(AT, PATH, WANT, REAL, OURS)                                                                               \
     ({                                                                                                                         \
-        struct target t;                                                                                                       \
+        struct target *t = NULL;                                                                                               \
         long answer_;                                                                                                          \
-        int how_ = target_find(&t, AT, PATH, WANT);                                                                            \
+        int how_ = target_is_foreign(AT, PATH, WANT) ? TARGET_FOREIGN : target_find_further(t = TARGET_ROOM, AT, PATH, WANT);  \
         if (__builtin_expect(how_ == TARGET_MANAGED, 0)) {                                                                     \
             answer_ = wrap_answer(OURS);                                                                                       \
         } else if (__builtin_expect(how_ < 0 && how_ != -ENOTDIR && how_ != -ELOOP, 0)) {                                      \
@@ -49,8 +49,8 @@ static inline unsigned wrap_follow(int flags)
         } else {                                                                                                               \
             answer_ = (REAL);                                                                                                  \
             if (__builtin_expect(answer_ == -1, 0) && errno == ENOENT) {                                                       \
-                if (how_ >= 0 && !((WANT)&TARGET_MAKES))                                                                       \
-                    how_ = target_find_alias(&t, AT, PATH, WANT);                                                              \
+                if (how_ >= 0 && !((WANT)&TARGET_MAKES) && !target_is_dead_end(AT, PATH, WANT))                                \
+                    how_ = target_find_alias(t = t != NULL ? t : TARGET_ROOM, AT, PATH, WANT);                                 \
                 if (how_ == TARGET_MANAGED)                                                                                    \
                     answer_ = wrap_answer(OURS);                                                                               \
                 else if (how_ < 0) /* the kernel objects to nothing else */                                                    \
@@ -61,13 +61,13 @@ static inline unsigned wrap_follow(int flags)
     })
 
 /* Runs CALL on the target's real place, and gives it back. */
-#define WRAPPER_THERE(CALL) WRAPPER_DONE(TARGET_CALL(&t, CALL))
+#define WRAPPER_THERE(CALL) WRAPPER_DONE(TARGET_CALL(t, CALL))
 /* The same where CALL uses both real_at and real_path, and does nothing but look. */
-#define WRAPPER_LOOK(CALL) WRAPPER_DONE(TARGET_LOOK(&t, CALL))
+#define WRAPPER_LOOK(CALL) WRAPPER_DONE(TARGET_LOOK(t, CALL))
 #define WRAPPER_DONE(CALLED)                                                                                                   \
     ({                                                                                                                         \
         long there_ = (CALLED);                                                                                                \
-        target_done(&t);                                                                                                       \
+        target_done(t);                                                                                                        \
         there_;                                                                                                                \
     })
 

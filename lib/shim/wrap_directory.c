@@ -21,11 +21,12 @@ static struct dir_stream *wrap_directory_ours(DIR *stream)
 
 /* A directory of the union is a real directory: libc opens it. A file in a branch is not where libc looks,
  * and is no directory either: the kernel would say so. */
-static DIR *wrap_directory_not_a_directory(int at, const char *path)
+static __attribute__((noinline)) DIR *wrap_directory_not_a_directory(int at, const char *path)
 {
     struct target t;
     int saved = errno;
-    int how = saved == ENOENT ? target_find_alias(&t, at, path, TARGET_FOLLOW) : TARGET_FOREIGN;
+    int how = saved == ENOENT && !target_is_dead_end(at, path, TARGET_FOLLOW) ? target_find_alias(&t, at, path, TARGET_FOLLOW)
+                                                                              : TARGET_FOREIGN;
     if (how == TARGET_MANAGED) {
         int code = target_settled(&t);
         saved = code != 0 ? -code : target_is_away(&t) ? ENOTDIR : ENOENT;
@@ -56,11 +57,10 @@ static bool wrap_directory_is_only_a_path(int fd)
 WRAPPER DIR *fdopendir(int fd)
 {
     struct names_root *root;
-    struct view_found found;
     struct dirid id;
     if (wrap_directory_is_only_a_path(fd))
         return REAL(fdopendir)(fd);
-    int code = root_of_directory(fd, "", AT_EMPTY_PATH, &root, &id, &found);
+    int code = root_of_directory(fd, "", AT_EMPTY_PATH, &root, &id, NULL);
     if (code < 0 && !(code == -ENOENT && dir_stream_is_removed(fd)))
         return wrap_answer(code), NULL;
     DIR *stream = REAL(fdopendir)(fd);
@@ -218,9 +218,8 @@ static int wrap_directory_scan(struct dir_stream *stream, struct dirent64 ***nam
 static int wrap_directory_open_ours(int at, const char *path, DIR **stream)
 {
     struct names_root *root;
-    struct view_found found;
     struct dirid id;
-    int code = path != NULL ? root_of_directory(at, path, 0, &root, &id, &found) : 0;
+    int code = path != NULL ? root_of_directory(at, path, 0, &root, &id, NULL) : 0;
     if (code <= 0)
         return code < 0 ? (int)wrap_answer(code) : 0;
     int fd = sys_openat(at, path, O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC, 0);
@@ -276,8 +275,7 @@ WRAPPER int scandirat64(int at, const char *restrict path, struct dirent64 ***re
 long wrap_getdents64(int fd, void *buffer, size_t size)
 {
     struct listing_at at = {.fd = fd};
-    struct view_found found;
-    int code = root_of_directory(fd, "", AT_EMPTY_PATH, &at.root, &at.id, &found);
+    int code = root_of_directory(fd, "", AT_EMPTY_PATH, &at.root, &at.id, NULL);
     if (code <= 0)
         return code < 0 ? code : sys_getdents64(fd, buffer, size);
     off_t offset = sys_lseek(fd, 0, SEEK_CUR);

@@ -37,7 +37,7 @@ static __attribute__((noinline)) void wrap_exec_promote_found(int at, const char
 
 static void wrap_exec_promote_one(int at, const char *path)
 {
-    if (!prefilter_is_plainly_foreign(path) || !dead_end(at, path, TARGET_FOLLOW))
+    if (path[0] != '\0' && !target_text_is_foreign(at, path, TARGET_FOLLOW | TARGET_ALIAS))
         wrap_exec_promote_found(at, path);
 }
 
@@ -77,7 +77,7 @@ static void wrap_exec_promote_descriptor(int fd)
 }
 
 /* A loader that lies in a root, as a program asks for it. */
-static void wrap_exec_promote_loader(int directory, const char *path)
+__attribute__((noinline)) static void wrap_exec_promote_loader(int directory, const char *path)
 {
     struct target t;
     if (target_find_text(&t, directory, path, TARGET_FOLLOW) == TARGET_MANAGED)
@@ -89,25 +89,33 @@ enum { WRAP_EXEC_MISSING = -1 };
 
 /* The program and the interpreters and the loader that it leads to are moved to the trunk, and the last of them is looked at on
  * behalf of the user: its program_way; WRAP_EXEC_MISSING: one of them is not there. */
-static int wrap_exec_prepare_one(int at, const char *path, int directory, const struct names_root *root)
+static int wrap_exec_prepare_chain(struct scratch *scratch, int at, const char *path, int directory,
+                                   const struct names_root *root)
 {
-    struct program_look looks[2];
     const bool helps = path[0] == '/' || (path[0] != '\0' && at == directory);
     if (strncmp(path, "/proc/", 6) == 0 || strncmp(path, "/dev/fd/", 8) == 0)
         wrap_exec_promote_open(path);
     for (int i = 0;; i++) {
-        struct program_look *look = &looks[i % 2];
+        struct program_look *look = &scratch->program.looks[i % 2];
         wrap_exec_promote_one(at, path);
-        if (!program_look(at, path, look))
+        if (!program_look(scratch, at, path, look))
             return WRAP_EXEC_MISSING;
         if (look->kind != PROGRAM_SCRIPT || i == PROGRAM_SCRIPTS_MAX) {
-            if (look->kind == PROGRAM_ELF)
+            if (look->kind == PROGRAM_ELF && !prefilter_is_plainly_foreign(look->interpreter))
                 wrap_exec_promote_loader(directory, look->interpreter);
             return program_judge(at, path, look, root, helps);
         }
         at = directory;
         path = look->interpreter;
     }
+}
+
+static int wrap_exec_prepare_one(int at, const char *path, int directory, const struct names_root *root)
+{
+    struct scratch *scratch = scratch_take();
+    const int way = scratch != NULL ? wrap_exec_prepare_chain(scratch, at, path, directory, root) : PROGRAM_GOES;
+    scratch_give(scratch);
+    return way;
 }
 
 /* What a child must have in its environment. The first is LD_PRELOAD: a value of the program's own stays, and
@@ -413,25 +421,36 @@ void exec_carry_end(const struct exec_carrying *carrying)
         result;                                                                                                                \
     })
 
-int exec_error(int at, const char *path, int error)
+static __attribute__((noinline)) int wrap_exec_error_found(int at, const char *path)
 {
     struct target t;
-    if (error != ENOENT || strchr(path, '/') == NULL || !process_has_roots())
-        return error;
     int how = target_find_text(&t, at, path, TARGET_FOLLOW | TARGET_ALIAS);
     if (how == TARGET_MANAGED)
         target_done(&t);
     return how == -ENOTDIR || how == -ELOOP ? -how : ENOENT;
 }
 
-WRAPPER int execve(const char *path, char *const arguments[], char *const environment[])
+int exec_error(int at, const char *path, int error)
 {
-    WRAPPER_LAUNDER(path);
-    const enum program_way way = exec_prepare(AT_FDCWD, path, AT_FDCWD, arguments);
+    if (error != ENOENT || strchr(path, '/') == NULL || !process_has_roots() || target_is_dead_end(at, path, TARGET_FOLLOW))
+        return error;
+    return wrap_exec_error_found(at, path);
+}
+
+/* Not inlined: what it needs is not on the stack while the program is looked at. */
+static __attribute__((noinline)) int wrap_exec_execute(enum program_way way, const char *path, char *const arguments[],
+                                                       char *const environment[])
+{
     const struct exec_helped helped = {way, path, false, AT_FDCWD, arguments};
     WRAP_EXEC_CARRYING(environment, &helped, REAL(execve)(path, arguments, carried_on));
     errno = exec_error(AT_FDCWD, path, errno);
     return -1;
+}
+
+WRAPPER int execve(const char *path, char *const arguments[], char *const environment[])
+{
+    WRAPPER_LAUNDER(path);
+    return wrap_exec_execute(exec_prepare(AT_FDCWD, path, AT_FDCWD, arguments), path, arguments, environment);
 }
 
 WRAPPER int execv(const char *path, char *const arguments[])

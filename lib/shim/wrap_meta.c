@@ -35,19 +35,19 @@ static long wrap_meta_followed(long code, int at, const char *path, int flags)
 #define CHANGED_SO(FLAGS, DONE)                                                                                                \
     ({                                                                                                                         \
         long there_ = (DONE);                                                                                                  \
-        if (!target_is_away(&t))                                                                                               \
-            wrap_meta_followed(there_, t.at, t.path, FLAGS);                                                                   \
-        target_done(&t);                                                                                                       \
+        if (!target_is_away(t))                                                                                                \
+            wrap_meta_followed(there_, t->at, t->path, FLAGS);                                                                 \
+        target_done(t);                                                                                                        \
         there_;                                                                                                                \
     })
-#define CHANGED(FLAGS, CALL) CHANGED_SO(FLAGS, TARGET_CALL_NEAR(&t, CALL))
-#define CHANGED_BY_PATH(FLAGS, CALL) CHANGED_SO(FLAGS, TARGET_CALL(&t, CALL))
+#define CHANGED(FLAGS, CALL) CHANGED_SO(FLAGS, TARGET_CALL_NEAR(t, CALL))
+#define CHANGED_BY_PATH(FLAGS, CALL) CHANGED_SO(FLAGS, TARGET_CALL(t, CALL))
 
 WRAPPER int chmod(const char *path, mode_t mode)
 {
     WRAPPER_LAUNDER(path);
     return (int)WRAPPER_PATH(AT_FDCWD, path, wrap_follow(0), wrap_meta_followed(REAL(chmod)(path, mode), AT_FDCWD, path, 0),
-                             CHANGED(0, SYS3(SYS_fchmodat, t.real_at, t.real_path, mode)));
+                             CHANGED(0, SYS3(SYS_fchmodat, t->real_at, t->real_path, mode)));
 }
 
 /* glibc makes AT_SYMLINK_NOFOLLOW itself (the system call of that time has no flags): it is given the real
@@ -58,7 +58,7 @@ WRAPPER int fchmodat(int at, const char *path, mode_t mode, int flags)
     WRAPPER_LAUNDER(path);
     return (int)WRAPPER_PATH(at, path, wrap_follow(flags),
                              wrap_meta_followed(REAL(fchmodat)(at, path, mode, flags), at, path, nofollow),
-                             CHANGED(nofollow, REAL(fchmodat)(t.real_at, t.real_path, mode, flags) == 0 ? 0 : -errno));
+                             CHANGED(nofollow, REAL(fchmodat)(t->real_at, t->real_path, mode, flags) == 0 ? 0 : -errno));
 }
 
 WRAPPER int lchmod(const char *path, mode_t mode)
@@ -67,7 +67,7 @@ WRAPPER int lchmod(const char *path, mode_t mode)
     return (int)WRAPPER_PATH(
         AT_FDCWD, path, wrap_follow(AT_SYMLINK_NOFOLLOW),
         wrap_meta_followed(REAL(lchmod)(path, mode), AT_FDCWD, path, AT_SYMLINK_NOFOLLOW),
-        CHANGED(AT_SYMLINK_NOFOLLOW, REAL(fchmodat)(t.real_at, t.real_path, mode, AT_SYMLINK_NOFOLLOW) == 0 ? 0 : -errno));
+        CHANGED(AT_SYMLINK_NOFOLLOW, REAL(fchmodat)(t->real_at, t->real_path, mode, AT_SYMLINK_NOFOLLOW) == 0 ? 0 : -errno));
 }
 
 WRAPPER int chown(const char *path, uid_t user, gid_t group)
@@ -75,7 +75,7 @@ WRAPPER int chown(const char *path, uid_t user, gid_t group)
     WRAPPER_LAUNDER(path);
     return (int)WRAPPER_PATH(AT_FDCWD, path, wrap_follow(0),
                              wrap_meta_followed(REAL(chown)(path, user, group), AT_FDCWD, path, 0),
-                             CHANGED(0, sys_fchownat(t.real_at, t.real_path, user, group, 0)));
+                             CHANGED(0, sys_fchownat(t->real_at, t->real_path, user, group, 0)));
 }
 
 WRAPPER int lchown(const char *path, uid_t user, gid_t group)
@@ -84,7 +84,7 @@ WRAPPER int lchown(const char *path, uid_t user, gid_t group)
     return (int)WRAPPER_PATH(
         AT_FDCWD, path, wrap_follow(AT_SYMLINK_NOFOLLOW),
         wrap_meta_followed(REAL(lchown)(path, user, group), AT_FDCWD, path, AT_SYMLINK_NOFOLLOW),
-        CHANGED(AT_SYMLINK_NOFOLLOW, sys_fchownat(t.real_at, t.real_path, user, group, AT_SYMLINK_NOFOLLOW)));
+        CHANGED(AT_SYMLINK_NOFOLLOW, sys_fchownat(t->real_at, t->real_path, user, group, AT_SYMLINK_NOFOLLOW)));
 }
 
 WRAPPER int fchownat(int at, const char *path, uid_t user, gid_t group, int flags)
@@ -93,7 +93,7 @@ WRAPPER int fchownat(int at, const char *path, uid_t user, gid_t group, int flag
     WRAPPER_LAUNDER(path);
     return (int)WRAPPER_PATH(at, path, wrap_follow(flags),
                              wrap_meta_followed(REAL(fchownat)(at, path, user, group, flags), at, path, plain),
-                             CHANGED(plain, sys_fchownat(t.real_at, t.real_path, user, group, flags)));
+                             CHANGED(plain, sys_fchownat(t->real_at, t->real_path, user, group, flags)));
 }
 
 static void wrap_meta_settle(int at, const char *path, int flags)
@@ -155,14 +155,14 @@ WRAPPER int utime(const char *path, const struct utimbuf *times)
         split[1] = (struct timespec){.tv_sec = times->modtime};
     }
     return (int)WRAPPER_PATH(AT_FDCWD, path, wrap_follow(0), (wrap_meta_settle(AT_FDCWD, path, 0), REAL(utime)(path, times)),
-                             wrap_meta_set_times(&t, times != NULL ? split : NULL, 0));
+                             wrap_meta_set_times(t, times != NULL ? split : NULL, 0));
 }
 
 WRAPPER int utimes(const char *path, const struct timeval times[2])
 {
     WRAPPER_LAUNDER(path);
     return (int)WRAPPER_PATH(AT_FDCWD, path, wrap_follow(0), (wrap_meta_settle(AT_FDCWD, path, 0), REAL(utimes)(path, times)),
-                             wrap_meta_set_timevals(&t, times, 0));
+                             wrap_meta_set_timevals(t, times, 0));
 }
 
 WRAPPER int lutimes(const char *path, const struct timeval times[2])
@@ -170,14 +170,14 @@ WRAPPER int lutimes(const char *path, const struct timeval times[2])
     WRAPPER_LAUNDER(path);
     return (int)WRAPPER_PATH(AT_FDCWD, path, wrap_follow(AT_SYMLINK_NOFOLLOW),
                              (wrap_meta_settle(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW), REAL(lutimes)(path, times)),
-                             wrap_meta_set_timevals(&t, times, AT_SYMLINK_NOFOLLOW));
+                             wrap_meta_set_timevals(t, times, AT_SYMLINK_NOFOLLOW));
 }
 
 WRAPPER int futimesat(int at, const char *path, const struct timeval times[2])
 {
     WRAPPER_LAUNDER(path);
     return (int)WRAPPER_PATH(at, path, wrap_follow(0), (wrap_meta_settle(at, path, 0), REAL(futimesat)(at, path, times)),
-                             wrap_meta_set_timevals(&t, times, 0));
+                             wrap_meta_set_timevals(t, times, 0));
 }
 
 /* Without a path it is the descriptor itself. */
@@ -194,21 +194,21 @@ WRAPPER int utimensat(int at, const char *path, const struct timespec times[2], 
     WRAPPER_LAUNDER(where);
     return (int)WRAPPER_PATH(at, where, wrap_follow(flags),
                              (wrap_meta_settle_words(at, where, times, flags), REAL(utimensat)(at, where, times, flags)),
-                             wrap_meta_set_times(&t, times, flags));
+                             wrap_meta_set_times(t, times, flags));
 }
 
 WRAPPER int truncate(const char *path, off_t length)
 {
     WRAPPER_LAUNDER(path);
     return (int)WRAPPER_PATH(AT_FDCWD, path, wrap_follow(0), REAL(truncate)(path, length),
-                             WRAPPER_THERE(SYS2(SYS_truncate, t.real_path, length)));
+                             WRAPPER_THERE(SYS2(SYS_truncate, t->real_path, length)));
 }
 
 WRAPPER int truncate64(const char *path, off64_t length)
 {
     WRAPPER_LAUNDER(path);
     return (int)WRAPPER_PATH(AT_FDCWD, path, wrap_follow(0), REAL(truncate64)(path, length),
-                             WRAPPER_THERE(SYS2(SYS_truncate, t.real_path, length)));
+                             WRAPPER_THERE(SYS2(SYS_truncate, t->real_path, length)));
 }
 
 /* These have no *at form, so the trunk's own words must be seen from the working directory, as they are:
@@ -218,7 +218,7 @@ WRAPPER int setxattr(const char *path, const char *name, const void *value, size
     WRAPPER_LAUNDER(path);
     return (int)WRAPPER_PATH(AT_FDCWD, path, wrap_follow(0),
                              wrap_meta_followed(REAL(setxattr)(path, name, value, size, flags), AT_FDCWD, path, 0),
-                             CHANGED_BY_PATH(0, SYS5(SYS_setxattr, t.real_path, name, value, size, flags)));
+                             CHANGED_BY_PATH(0, SYS5(SYS_setxattr, t->real_path, name, value, size, flags)));
 }
 
 WRAPPER int lsetxattr(const char *path, const char *name, const void *value, size_t size, int flags)
@@ -227,7 +227,7 @@ WRAPPER int lsetxattr(const char *path, const char *name, const void *value, siz
     return (int)WRAPPER_PATH(
         AT_FDCWD, path, wrap_follow(AT_SYMLINK_NOFOLLOW),
         wrap_meta_followed(REAL(lsetxattr)(path, name, value, size, flags), AT_FDCWD, path, AT_SYMLINK_NOFOLLOW),
-        CHANGED_BY_PATH(AT_SYMLINK_NOFOLLOW, SYS5(SYS_lsetxattr, t.real_path, name, value, size, flags)));
+        CHANGED_BY_PATH(AT_SYMLINK_NOFOLLOW, SYS5(SYS_lsetxattr, t->real_path, name, value, size, flags)));
 }
 
 WRAPPER int removexattr(const char *path, const char *name)
@@ -235,7 +235,7 @@ WRAPPER int removexattr(const char *path, const char *name)
     WRAPPER_LAUNDER(path);
     return (int)WRAPPER_PATH(AT_FDCWD, path, wrap_follow(0),
                              wrap_meta_followed(REAL(removexattr)(path, name), AT_FDCWD, path, 0),
-                             CHANGED_BY_PATH(0, SYS2(SYS_removexattr, t.real_path, name)));
+                             CHANGED_BY_PATH(0, SYS2(SYS_removexattr, t->real_path, name)));
 }
 
 WRAPPER int lremovexattr(const char *path, const char *name)
@@ -243,7 +243,7 @@ WRAPPER int lremovexattr(const char *path, const char *name)
     WRAPPER_LAUNDER(path);
     return (int)WRAPPER_PATH(AT_FDCWD, path, wrap_follow(AT_SYMLINK_NOFOLLOW),
                              wrap_meta_followed(REAL(lremovexattr)(path, name), AT_FDCWD, path, AT_SYMLINK_NOFOLLOW),
-                             CHANGED_BY_PATH(AT_SYMLINK_NOFOLLOW, SYS2(SYS_lremovexattr, t.real_path, name)));
+                             CHANGED_BY_PATH(AT_SYMLINK_NOFOLLOW, SYS2(SYS_lremovexattr, t->real_path, name)));
 }
 
 /* Of a descriptor, if it is a directory's. */
@@ -338,21 +338,21 @@ WRAPPER int statfs(const char *path, struct statfs *to)
 {
     WRAPPER_LAUNDER(path);
     return (int)WRAPPER_PATH(AT_FDCWD, path, wrap_follow(0), REAL(statfs)(path, to),
-                             WRAPPER_THERE(SYS2(SYS_statfs, t.real_path, to)));
+                             WRAPPER_THERE(SYS2(SYS_statfs, t->real_path, to)));
 }
 
 WRAPPER int statfs64(const char *path, struct statfs64 *to)
 {
     WRAPPER_LAUNDER(path);
     return (int)WRAPPER_PATH(AT_FDCWD, path, wrap_follow(0), REAL(statfs64)(path, to),
-                             WRAPPER_THERE(SYS2(SYS_statfs, t.real_path, to)));
+                             WRAPPER_THERE(SYS2(SYS_statfs, t->real_path, to)));
 }
 
 int __statfs(const char *path, struct statfs *to);
 WRAPPER int __statfs(const char *path, struct statfs *to)
 {
     return (int)WRAPPER_PATH(AT_FDCWD, path, wrap_follow(0), REAL(__statfs)(path, to),
-                             WRAPPER_THERE(SYS2(SYS_statfs, t.real_path, to)));
+                             WRAPPER_THERE(SYS2(SYS_statfs, t->real_path, to)));
 }
 
 /* statvfs is arithmetic on statfs, and glibc's: it is given the real place. */
@@ -360,14 +360,14 @@ WRAPPER int statvfs(const char *path, struct statvfs *to)
 {
     WRAPPER_LAUNDER(path);
     return (int)WRAPPER_PATH(AT_FDCWD, path, wrap_follow(0), REAL(statvfs)(path, to),
-                             WRAPPER_THERE(REAL(statvfs)(t.real_path, to) == 0 ? 0 : -errno));
+                             WRAPPER_THERE(REAL(statvfs)(t->real_path, to) == 0 ? 0 : -errno));
 }
 
 WRAPPER int statvfs64(const char *path, struct statvfs64 *to)
 {
     WRAPPER_LAUNDER(path);
     return (int)WRAPPER_PATH(AT_FDCWD, path, wrap_follow(0), REAL(statvfs64)(path, to),
-                             WRAPPER_THERE(REAL(statvfs64)(t.real_path, to) == 0 ? 0 : -errno));
+                             WRAPPER_THERE(REAL(statvfs64)(t->real_path, to) == 0 ? 0 : -errno));
 }
 
 /* Not everything has a limit: then the answer is -1 and no error, for which this stands. */
@@ -386,7 +386,7 @@ WRAPPER long pathconf(const char *path, int name)
     int saved = errno;
     errno = 0;
     long limit = WRAPPER_PATH(AT_FDCWD, path, wrap_follow(0), REAL(pathconf)(path, name),
-                              WRAPPER_THERE(wrap_meta_limit_of(t.real_path, name)));
+                              WRAPPER_THERE(wrap_meta_limit_of(t->real_path, name)));
     if (limit != -1 || errno == 0)
         errno = saved;
     return limit == NO_LIMIT ? -1 : limit;
@@ -406,7 +406,7 @@ static long wrap_meta_key_there(struct target *to, int project)
 WRAPPER key_t ftok(const char *path, int project)
 {
     WRAPPER_LAUNDER(path);
-    return (key_t)WRAPPER_PATH(AT_FDCWD, path, wrap_follow(0), REAL(ftok)(path, project), wrap_meta_key_there(&t, project));
+    return (key_t)WRAPPER_PATH(AT_FDCWD, path, wrap_follow(0), REAL(ftok)(path, project), wrap_meta_key_there(t, project));
 }
 
 /* It follows a link only if told so. */
@@ -415,18 +415,18 @@ WRAPPER int name_to_handle_at(int at, const char *path, struct file_handle *hand
     WRAPPER_LAUNDER(path);
     return (int)WRAPPER_PATH(at, path, wrap_follow(flags & AT_SYMLINK_FOLLOW ? 0 : AT_SYMLINK_NOFOLLOW),
                              REAL(name_to_handle_at)(at, path, handle, mount, flags),
-                             WRAPPER_THERE(SYS5(SYS_name_to_handle_at, t.real_at, t.real_path, handle, mount, flags)));
+                             WRAPPER_THERE(SYS5(SYS_name_to_handle_at, t->real_at, t->real_path, handle, mount, flags)));
 }
 
 /* faccessat(2) has no flags; glibc uses faccessat2 or computes. It is given the real place. */
-#define ACCESSIBLE(MODE, FLAGS) WRAPPER_LOOK(REAL(faccessat)(t.real_at, t.real_path, MODE, FLAGS) == 0 ? 0 : -errno)
+#define ACCESSIBLE(MODE, FLAGS) WRAPPER_LOOK(REAL(faccessat)(t->real_at, t->real_path, MODE, FLAGS) == 0 ? 0 : -errno)
 
 /* A program that calls this one may have restricted itself to it: glibc's faccessat would ask faccessat2 first. */
 WRAPPER int access(const char *path, int mode)
 {
     WRAPPER_LAUNDER(path);
     return (int)WRAPPER_PATH(AT_FDCWD, path, wrap_follow(0), REAL(access)(path, mode),
-                             WRAPPER_LOOK((int)SYS3(SYS_faccessat, t.real_at, t.real_path, mode)));
+                             WRAPPER_LOOK((int)SYS3(SYS_faccessat, t->real_at, t->real_path, mode)));
 }
 
 WRAPPER int faccessat(int at, const char *path, int mode, int flags)

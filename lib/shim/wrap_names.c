@@ -21,7 +21,7 @@
 WRAPPER int unlink(const char *path)
 {
     WRAPPER_LAUNDER(path);
-    return (int)WRAPPER_PATH(AT_FDCWD, path, MAKES, REAL(unlink)(path), operate_unlink(&t));
+    return (int)WRAPPER_PATH(AT_FDCWD, path, MAKES, REAL(unlink)(path), operate_unlink(t));
 }
 
 /* `.` and `..` the kernel refuses to remove before it asks what they are. */
@@ -37,10 +37,11 @@ static bool wrap_names_ends_in_dots(const char *path)
 /* A root is like a mount point: it can be emptied, not removed or renamed. */
 static int wrap_names_remove_directory(int at, const char *path, int (*original)(int, const char *))
 {
-    struct target t;
-    int how = target_find(&t, at, path, TARGET_MAKES);
+    struct target *t = NULL;
+    int how = target_is_foreign(at, path, TARGET_MAKES) ? TARGET_FOREIGN
+                                                        : target_find_further(t = TARGET_ROOM, at, path, TARGET_MAKES);
     if (how == TARGET_MANAGED)
-        return (int)wrap_answer(operate_rmdir(&t));
+        return (int)wrap_answer(operate_rmdir(t));
     if (how == TARGET_ROOT && !wrap_names_ends_in_dots(path))
         how = -EBUSY;
     return how < 0 ? (int)wrap_answer(how) : original(at, path);
@@ -71,19 +72,20 @@ WRAPPER int unlinkat(int at, const char *path, int flags)
         process_has_roots();
         return REAL(unlinkat)(at, path, flags);
     }
-    return (int)WRAPPER_PATH(at, path, MAKES, REAL(unlinkat)(at, path, flags), operate_unlink(&t));
+    return (int)WRAPPER_PATH(at, path, MAKES, REAL(unlinkat)(at, path, flags), operate_unlink(t));
 }
 
 WRAPPER int remove(const char *path)
 {
     WRAPPER_LAUNDER(path);
-    struct target t;
+    struct target *t = NULL;
     int saved = errno;
-    int how = target_find(&t, AT_FDCWD, path, MAKES);
+    int how =
+        target_is_foreign(AT_FDCWD, path, MAKES) ? TARGET_FOREIGN : target_find_further(t = TARGET_ROOM, AT_FDCWD, path, MAKES);
     if (how != TARGET_MANAGED && how != TARGET_ROOT)
         return how < 0 ? (int)wrap_answer(how) : REAL(remove)(path);
     if (how == TARGET_MANAGED)
-        target_done(&t);
+        target_done(t);
     if (unlink(path) == 0)
         return 0;
     if (errno != EISDIR && errno != EPERM)
@@ -135,13 +137,10 @@ static int wrap_names_first_error(int from_at, const char *from, int error)
     return code == 0 ? error : code;
 }
 
-static int wrap_names_rename_words(int from_at, const char *from, int to_at, const char *to, unsigned flags, int *how)
+__attribute__((noinline)) static int wrap_names_rename_sides(int from_at, const char *from, int to_at, const char *to,
+                                                             unsigned flags, int *how)
 {
     struct side one, two;
-    const unsigned known = RENAME_NOREPLACE | RENAME_EXCHANGE | RENAME_WHITEOUT;
-    *how = TARGET_FOREIGN;
-    if ((flags & ~known) || ((flags & RENAME_EXCHANGE) && flags != RENAME_EXCHANGE))
-        return 0; /* the kernel says so */
     *how = wrap_names_find_sides(&one, from_at, from, TARGET_MAKES, &two, to_at, to);
     if (*how == TARGET_MANAGED)
         return (int)wrap_answer(operate_rename(&one, &two, flags));
@@ -152,6 +151,17 @@ static int wrap_names_rename_words(int from_at, const char *from, int to_at, con
     if (*how == -ENOTDIR || *how == -ELOOP || *how == -ENOENT)
         return (int)wrap_answer(wrap_names_first_error(from_at, from, *how));
     return *how < 0 ? (int)wrap_answer(*how) : 0;
+}
+
+static int wrap_names_rename_words(int from_at, const char *from, int to_at, const char *to, unsigned flags, int *how)
+{
+    const unsigned known = RENAME_NOREPLACE | RENAME_EXCHANGE | RENAME_WHITEOUT;
+    *how = TARGET_FOREIGN;
+    if ((flags & ~known) || ((flags & RENAME_EXCHANGE) && flags != RENAME_EXCHANGE)) /* the kernel says so */
+        return 0;
+    if (target_are_foreign(from_at, from, TARGET_MAKES, to_at, to))
+        return 0;
+    return wrap_names_rename_sides(from_at, from, to_at, to, flags, how);
 }
 
 static int wrap_names_outside(int code, const char *from, const char *to)
@@ -190,15 +200,12 @@ WRAPPER int renameat2(int from_at, const char *from, int to_at, const char *to, 
     return how == TARGET_FOREIGN ? wrap_names_outside(REAL(renameat2)(from_at, from, to_at, to, flags), from, to) : code;
 }
 
-static int wrap_names_link_words(int from_at, const char *from, int to_at, const char *to, int flags, int *how)
+__attribute__((noinline)) static int wrap_names_link_sides(int from_at, const char *from, unsigned want, int to_at,
+                                                           const char *to, int flags, int *how)
 {
     struct stat stat;
-    *how = TARGET_FOREIGN;
-    if (flags & ~(AT_SYMLINK_FOLLOW | AT_EMPTY_PATH))
-        return 0; /* the kernel says so */
     struct side one, two;
-    *how = wrap_names_find_sides(&one, from_at, from, flags & AT_SYMLINK_FOLLOW ? TARGET_FOLLOW | TARGET_ALIAS : TARGET_ALIAS,
-                                 &two, to_at, to);
+    *how = wrap_names_find_sides(&one, from_at, from, want, &two, to_at, to);
     if (*how == TARGET_MANAGED)
         return (int)wrap_answer(operate_link(&one, &two, flags));
     if ((*how == -ENOTDIR || *how == -ELOOP || *how == -ENOENT) &&
@@ -207,6 +214,17 @@ static int wrap_names_link_words(int from_at, const char *from, int to_at, const
     if (*how == TARGET_ROOT)
         *how = TARGET_FOREIGN; /* a directory: the kernel says EPERM, or EEXIST */
     return *how < 0 ? (int)wrap_answer(*how) : 0;
+}
+
+static int wrap_names_link_words(int from_at, const char *from, int to_at, const char *to, int flags, int *how)
+{
+    const unsigned want = flags & AT_SYMLINK_FOLLOW ? TARGET_FOLLOW | TARGET_ALIAS : TARGET_ALIAS;
+    *how = TARGET_FOREIGN;
+    if (flags & ~(AT_SYMLINK_FOLLOW | AT_EMPTY_PATH)) /* the kernel says so */
+        return 0;
+    if (target_are_foreign(from_at, from, want, to_at, to))
+        return 0;
+    return wrap_names_link_sides(from_at, from, want, to_at, to, flags, how);
 }
 
 WRAPPER int link(const char *from, const char *to)
@@ -233,7 +251,7 @@ WRAPPER int symlink(const char *text, const char *path)
     WRAPPER_LAUNDER(path);
     if (process_has_roots() && (process_check_path(text) != 0 || *text == '\0'))
         return REAL(symlink)(text, path); /* the kernel looks at the text first */
-    return (int)WRAPPER_PATH(AT_FDCWD, path, MAKES, REAL(symlink)(text, path), operate_make(&t, S_IFLNK, 0, text));
+    return (int)WRAPPER_PATH(AT_FDCWD, path, MAKES, REAL(symlink)(text, path), operate_make(t, S_IFLNK, 0, text));
 }
 
 WRAPPER int symlinkat(const char *text, int at, const char *path)
@@ -242,7 +260,7 @@ WRAPPER int symlinkat(const char *text, int at, const char *path)
     WRAPPER_LAUNDER(path);
     if (process_has_roots() && (process_check_path(text) != 0 || *text == '\0'))
         return REAL(symlinkat)(text, at, path);
-    return (int)WRAPPER_PATH(at, path, MAKES, REAL(symlinkat)(text, at, path), operate_make(&t, S_IFLNK, 0, text));
+    return (int)WRAPPER_PATH(at, path, MAKES, REAL(symlinkat)(text, at, path), operate_make(t, S_IFLNK, 0, text));
 }
 
 static long wrap_names_read_there(struct target *to, char *buffer, size_t size)
@@ -256,7 +274,7 @@ WRAPPER ssize_t readlink(const char *restrict path, char *restrict buffer, size_
 {
     WRAPPER_LAUNDER(path);
     ssize_t length =
-        WRAPPER_PATH(AT_FDCWD, path, 0, REAL(readlink)(path, buffer, size), wrap_names_read_there(&t, buffer, size));
+        WRAPPER_PATH(AT_FDCWD, path, 0, REAL(readlink)(path, buffer, size), wrap_names_read_there(t, buffer, size));
     return visible_path_link(AT_FDCWD, path, buffer, size, length);
 }
 
@@ -264,7 +282,7 @@ WRAPPER ssize_t readlinkat(int at, const char *restrict path, char *restrict buf
 {
     WRAPPER_LAUNDER(path);
     ssize_t length =
-        WRAPPER_PATH(at, path, 0, REAL(readlinkat)(at, path, buffer, size), wrap_names_read_there(&t, buffer, size));
+        WRAPPER_PATH(at, path, 0, REAL(readlinkat)(at, path, buffer, size), wrap_names_read_there(t, buffer, size));
     return visible_path_link(at, path, buffer, size, length);
 }
 
@@ -287,28 +305,28 @@ WRAPPER int mkdir(const char *path, mode_t mode)
 {
     WRAPPER_LAUNDER(path);
     return (int)WRAPPER_PATH(AT_FDCWD, path, MAKES, REAL(mkdir)(path, mode),
-                             operate_make(&t, S_IFDIR | (mode & 07777), 0, NULL));
+                             operate_make(t, S_IFDIR | (mode & 07777), 0, NULL));
 }
 
 WRAPPER int mkdirat(int at, const char *path, mode_t mode)
 {
     WRAPPER_LAUNDER(path);
     return (int)WRAPPER_PATH(at, path, MAKES, REAL(mkdirat)(at, path, mode),
-                             operate_make(&t, S_IFDIR | (mode & 07777), 0, NULL));
+                             operate_make(t, S_IFDIR | (mode & 07777), 0, NULL));
 }
 
 WRAPPER int mkfifo(const char *path, mode_t mode)
 {
     WRAPPER_LAUNDER(path);
     return (int)WRAPPER_PATH(AT_FDCWD, path, MAKES, REAL(mkfifo)(path, mode),
-                             operate_make(&t, S_IFIFO | (mode & 07777), 0, NULL));
+                             operate_make(t, S_IFIFO | (mode & 07777), 0, NULL));
 }
 
 WRAPPER int mkfifoat(int at, const char *path, mode_t mode)
 {
     WRAPPER_LAUNDER(path);
     return (int)WRAPPER_PATH(at, path, MAKES, REAL(mkfifoat)(at, path, mode),
-                             operate_make(&t, S_IFIFO | (mode & 07777), 0, NULL));
+                             operate_make(t, S_IFIFO | (mode & 07777), 0, NULL));
 }
 
 /* A type of 0 is a regular file; what mknod does not make, the kernel says, before it looks at the path. */
@@ -333,26 +351,26 @@ WRAPPER int mknod(const char *path, mode_t mode, dev_t device)
 {
     WRAPPER_LAUNDER(path);
     return (int)WRAPPER_PATH(AT_FDCWD, path, MKNOD(mode), REAL(mknod)(path, mode, device),
-                             wrap_names_make_node(&t, mode, device));
+                             wrap_names_make_node(t, mode, device));
 }
 
 WRAPPER int mknodat(int at, const char *path, mode_t mode, dev_t device)
 {
     WRAPPER_LAUNDER(path);
     return (int)WRAPPER_PATH(at, path, MKNOD(mode), REAL(mknodat)(at, path, mode, device),
-                             wrap_names_make_node(&t, mode, device));
+                             wrap_names_make_node(t, mode, device));
 }
 
 int __xmknod(int version, const char *path, mode_t mode, dev_t *device);
 WRAPPER int __xmknod(int version, const char *path, mode_t mode, dev_t *device)
 {
     return (int)WRAPPER_PATH(AT_FDCWD, path, MKNOD(mode), REAL(__xmknod)(version, path, mode, device),
-                             wrap_names_make_node(&t, mode, *device));
+                             wrap_names_make_node(t, mode, *device));
 }
 
 int __xmknodat(int version, int at, const char *path, mode_t mode, dev_t *device);
 WRAPPER int __xmknodat(int version, int at, const char *path, mode_t mode, dev_t *device)
 {
     return (int)WRAPPER_PATH(at, path, MKNOD(mode), REAL(__xmknodat)(version, at, path, mode, device),
-                             wrap_names_make_node(&t, mode, *device));
+                             wrap_names_make_node(t, mode, *device));
 }

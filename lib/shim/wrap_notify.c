@@ -22,7 +22,7 @@ WRAPPER int inotify_add_watch(int fd, const char *path, uint32_t mask)
     if (code < 0)
         return (int)wrap_answer(code);
     return (int)WRAPPER_PATH(AT_FDCWD, path, wrap_follow(flags), REAL(inotify_add_watch)(fd, path, mask),
-                             WRAPPER_THERE(SYS3(SYS_inotify_add_watch, fd, t.real_path, mask)));
+                             WRAPPER_THERE(SYS3(SYS_inotify_add_watch, fd, t->real_path, mask)));
 }
 
 /* A mark on a mount or a file system sees the branches, too. */
@@ -44,5 +44,5 @@ WRAPPER int fanotify_mark(int fd, unsigned flags, uint64_t mask, int at, const c
     if (flags & FAN_MARK_FLUSH) /* of all there are: the path is not looked at */
         return REAL(fanotify_mark)(fd, flags, mask, at, path);
     return (int)WRAPPER_PATH(at, path, wrap_follow(nofollow), REAL(fanotify_mark)(fd, flags, mask, at, path),
-                             WRAPPER_THERE(SYS5(SYS_fanotify_mark, fd, flags, mask, t.real_at, t.real_path)));
+                             WRAPPER_THERE(SYS5(SYS_fanotify_mark, fd, flags, mask, t->real_at, t->real_path)));
 }

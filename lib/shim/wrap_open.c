@@ -33,15 +33,15 @@ unsigned wrap_open_want(int flags)
 
 #define OPEN(REAL)                                                                                                             \
     mode_t mode = MODE_OF(flags);                                                                                              \
-    return (int)WRAPPER_PATH(AT_FDCWD, path, wrap_open_want(flags), REAL(path, flags, mode), operate_open(&t, flags, mode))
+    return (int)WRAPPER_PATH(AT_FDCWD, path, wrap_open_want(flags), REAL(path, flags, mode), operate_open(t, flags, mode))
 #define OPENAT(REAL)                                                                                                           \
     mode_t mode = MODE_OF(flags);                                                                                              \
-    return (int)WRAPPER_PATH(at, path, wrap_open_want(flags), REAL(at, path, flags, mode), operate_open(&t, flags, mode))
+    return (int)WRAPPER_PATH(at, path, wrap_open_want(flags), REAL(at, path, flags, mode), operate_open(t, flags, mode))
 
 int wrap_openat(int at, const char *path, int flags, mode_t mode)
 {
     return (int)WRAPPER_PATH(at, path, wrap_open_want(flags), REAL(openat)(at, path, flags, mode),
-                             operate_open(&t, flags, mode));
+                             operate_open(t, flags, mode));
 }
 
 WRAPPER int open(const char *path, int flags, ...)
@@ -91,7 +91,7 @@ WRAPPER int __open_2(const char *path, int flags)
 {
     if (wrap_open_needs_mode(flags))
         return REAL(__open_2)(path, flags);
-    return (int)WRAPPER_PATH(AT_FDCWD, path, wrap_open_want(flags), REAL(__open_2)(path, flags), operate_open(&t, flags, 0));
+    return (int)WRAPPER_PATH(AT_FDCWD, path, wrap_open_want(flags), REAL(__open_2)(path, flags), operate_open(t, flags, 0));
 }
 
 int __open64_2(const char *path, int flags);
@@ -99,7 +99,7 @@ WRAPPER int __open64_2(const char *path, int flags)
 {
     if (wrap_open_needs_mode(flags))
         return REAL(__open64_2)(path, flags);
-    return (int)WRAPPER_PATH(AT_FDCWD, path, wrap_open_want(flags), REAL(__open64_2)(path, flags), operate_open(&t, flags, 0));
+    return (int)WRAPPER_PATH(AT_FDCWD, path, wrap_open_want(flags), REAL(__open64_2)(path, flags), operate_open(t, flags, 0));
 }
 
 int __openat_2(int at, const char *path, int flags);
@@ -107,7 +107,7 @@ WRAPPER int __openat_2(int at, const char *path, int flags)
 {
     if (wrap_open_needs_mode(flags))
         return REAL(__openat_2)(at, path, flags);
-    return (int)WRAPPER_PATH(at, path, wrap_open_want(flags), REAL(__openat_2)(at, path, flags), operate_open(&t, flags, 0));
+    return (int)WRAPPER_PATH(at, path, wrap_open_want(flags), REAL(__openat_2)(at, path, flags), operate_open(t, flags, 0));
 }
 
 int __openat64_2(int at, const char *path, int flags);
@@ -115,7 +115,7 @@ WRAPPER int __openat64_2(int at, const char *path, int flags)
 {
     if (wrap_open_needs_mode(flags))
         return REAL(__openat64_2)(at, path, flags);
-    return (int)WRAPPER_PATH(at, path, wrap_open_want(flags), REAL(__openat64_2)(at, path, flags), operate_open(&t, flags, 0));
+    return (int)WRAPPER_PATH(at, path, wrap_open_want(flags), REAL(__openat64_2)(at, path, flags), operate_open(t, flags, 0));
 }
 
 #define CREAT (O_CREAT | O_WRONLY | O_TRUNC)
@@ -123,11 +123,11 @@ WRAPPER int __openat64_2(int at, const char *path, int flags)
 WRAPPER int creat(const char *path, mode_t mode)
 {
     WRAPPER_LAUNDER(path);
-    return (int)WRAPPER_PATH(AT_FDCWD, path, wrap_open_want(CREAT), REAL(creat)(path, mode), operate_open(&t, CREAT, mode));
+    return (int)WRAPPER_PATH(AT_FDCWD, path, wrap_open_want(CREAT), REAL(creat)(path, mode), operate_open(t, CREAT, mode));
 }
 
 WRAPPER int creat64(const char *path, mode_t mode)
 {
     WRAPPER_LAUNDER(path);
-    return (int)WRAPPER_PATH(AT_FDCWD, path, wrap_open_want(CREAT), REAL(creat64)(path, mode), operate_open(&t, CREAT, mode));
+    return (int)WRAPPER_PATH(AT_FDCWD, path, wrap_open_want(CREAT), REAL(creat64)(path, mode), operate_open(t, CREAT, mode));
 }

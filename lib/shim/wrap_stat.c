@@ -48,7 +48,7 @@ static int wrap_stat_patch(int code, struct stat *stat, int at, const char *path
 }
 
 #define STAT(AT, PATH, STAT, FLAGS, REAL)                                                                                      \
-    wrap_stat_patch((int)WRAPPER_PATH(AT, PATH, wrap_follow(FLAGS), REAL, wrap_stat_there(&t, STAT, FLAGS)),                   \
+    wrap_stat_patch((int)WRAPPER_PATH(AT, PATH, wrap_follow(FLAGS), REAL, wrap_stat_there(t, STAT, FLAGS)),                    \
                     (struct stat *)STAT, AT, PATH, FLAGS)
 
 WRAPPER int stat(const char *path, struct stat *to)
@@ -204,6 +204,6 @@ WRAPPER int statx(int at, const char *path, int flags, unsigned mask, struct sta
 {
     WRAPPER_LAUNDER(path);
     long code = WRAPPER_PATH(at, path, wrap_follow(flags), REAL(statx)(at, path, flags, mask, to),
-                             WRAPPER_LOOK(sys_statx(t.real_at, t.real_path, flags, mask, to)));
+                             WRAPPER_LOOK(sys_statx(t->real_at, t->real_path, flags, mask, to)));
     return wrap_stat_patch_statx((int)code, to, at, path, flags);
 }

@@ -113,19 +113,22 @@ typedef FILE *fopen_function(const char *, const char *);
 /* More: flags of open that the mode does not have. */
 static FILE *wrap_stdio_open_with(fopen_function *original, const char *path, const char *mode, int more)
 {
-    struct target t;
+    struct target *t = NULL;
     int flags = mode != NULL && process_has_roots() ? wrap_stdio_flags_of(mode) : -1;
     if (flags != -1)
         flags |= more;
-    int how = flags != -1 ? target_find(&t, AT_FDCWD, path, wrap_open_want(flags)) : TARGET_FOREIGN;
+    int how = TARGET_FOREIGN;
+    if (flags != -1 && !target_is_foreign(AT_FDCWD, path, wrap_open_want(flags)))
+        how = target_find_further(t = TARGET_ROOM, AT_FDCWD, path, wrap_open_want(flags));
     if (how == TARGET_MANAGED)
-        return wrap_stdio_stream_on(operate_open(&t, flags, 0666), mode);
+        return wrap_stdio_stream_on(operate_open(t, flags, 0666), mode);
     if (how < 0)
         return wrap_answer(how), NULL;
     FILE *stream = original(path, mode);
     if (stream == NULL && errno == ENOENT && flags != -1 && !(flags & O_CREAT) &&
-        target_find_alias(&t, AT_FDCWD, path, wrap_open_want(flags)) == TARGET_MANAGED)
-        return wrap_stdio_stream_on(operate_open(&t, flags, 0666), mode);
+        !target_is_dead_end(AT_FDCWD, path, wrap_open_want(flags)) &&
+        target_find_alias(t = t != NULL ? t : TARGET_ROOM, AT_FDCWD, path, wrap_open_want(flags)) == TARGET_MANAGED)
+        return wrap_stdio_stream_on(operate_open(t, flags, 0666), mode);
     return stream;
 }
 
@@ -199,11 +202,13 @@ static FILE *wrap_stdio_reopen_ours(struct target *t, int flags, const char *mod
 
 static FILE *wrap_stdio_reopen(const char *path, const char *mode, FILE *stream, size_t which)
 {
-    struct target t;
+    struct target *t = NULL;
     int flags = mode != NULL && process_has_roots() && process_check_path(path) == 0 ? wrap_stdio_flags_of(mode) : -1;
-    int how = flags != -1 ? target_find_alias(&t, AT_FDCWD, path, wrap_open_want(flags)) : TARGET_FOREIGN;
+    int how = TARGET_FOREIGN;
+    if (flags != -1 && !target_is_dead_end(AT_FDCWD, path, wrap_open_want(flags)))
+        how = target_find_alias(t = TARGET_ROOM, AT_FDCWD, path, wrap_open_want(flags));
     if (how == TARGET_MANAGED)
-        return wrap_stdio_reopen_ours(&t, flags, mode, stream, which);
+        return wrap_stdio_reopen_ours(t, flags, mode, stream, which);
     if (how < 0) {
         fclose(stream);
         return wrap_answer(how), NULL;

@@ -25,7 +25,7 @@ enum {
 static long wrap_syscall_new_look(long number, const long a[6], int flags)
 {
     return WRAPPER_PATH((int)a[0], (const char *)a[1], wrap_follow(flags), NATIVE(number, a),
-                        WRAPPER_THERE(SYS6(number, t.real_at, t.real_path, a[2], a[3], a[4], a[5])));
+                        WRAPPER_THERE(SYS6(number, t->real_at, t->real_path, a[2], a[3], a[4], a[5])));
 }
 
 /* One that changes what the files born in a directory inherit. */

@@ -15,13 +15,18 @@
 
 #define TRIES 238328 /* glibc's ATTEMPTS_MIN: 62 to the 3rd */
 
-static bool wrap_temp_is_ours(const char *template)
+static __attribute__((noinline)) bool wrap_temp_is_found(const char *template)
 {
     struct target t;
-    int how = process_has_roots() ? target_find(&t, AT_FDCWD, template, TARGET_MAKES) : TARGET_FOREIGN;
+    int how = target_find_further(&t, AT_FDCWD, template, TARGET_MAKES);
     if (how == TARGET_MANAGED)
         target_done(&t);
     return how == TARGET_MANAGED || how < 0; /* what is wrong is found again when it is made */
+}
+
+static bool wrap_temp_is_ours(const char *template)
+{
+    return process_has_roots() && !target_is_foreign(AT_FDCWD, template, TARGET_MAKES) && wrap_temp_is_found(template);
 }
 
 static char *wrap_temp_place_of_x(char *template, int suffix)

@@ -18,11 +18,11 @@
 /* The original call goes first. OURS is the error that a redirected file gives where the trunk has none. */
 #define TRUNK(PATH, REAL, OURS)                                                                                                \
     ({                                                                                                                         \
-        struct target t;                                                                                                       \
         bool roots_ = process_has_roots();                                                                                     \
         long answer_ = (REAL);                                                                                                 \
-        if (answer_ == -1 && errno == ENOENT && roots_) {                                                                      \
-            int how_ = target_find_alias(&t, AT_FDCWD, PATH, TARGET_FOLLOW);                                                   \
+        if (answer_ == -1 && errno == ENOENT && roots_ && !target_is_dead_end(AT_FDCWD, PATH, TARGET_FOLLOW)) {                \
+            struct target *t = TARGET_ROOM;                                                                                    \
+            int how_ = target_find_alias(t, AT_FDCWD, PATH, TARGET_FOLLOW);                                                    \
             if (how_ == TARGET_MANAGED)                                                                                        \
                 answer_ = wrap_answer(OURS);                                                                                   \
             else if (how_ < 0)                                                                                                 \
@@ -34,13 +34,13 @@
 WRAPPER int chdir(const char *path)
 {
     WRAPPER_LAUNDER(path);
-    return (int)TRUNK(path, REAL(chdir)(path), WRAPPER_THERE(SYS1(SYS_chdir, t.real_path)));
+    return (int)TRUNK(path, REAL(chdir)(path), WRAPPER_THERE(SYS1(SYS_chdir, t->real_path)));
 }
 
 WRAPPER int chroot(const char *path)
 {
     WRAPPER_LAUNDER(path);
-    return (int)TRUNK(path, REAL(chroot)(path), WRAPPER_THERE(SYS1(SYS_chroot, t.real_path)));
+    return (int)TRUNK(path, REAL(chroot)(path), WRAPPER_THERE(SYS1(SYS_chroot, t->real_path)));
 }
 
 #define PATH_START offsetof(struct sockaddr_un, sun_path)
@@ -74,7 +74,7 @@ WRAPPER int bind(int fd, __CONST_SOCKADDR_ARG address, socklen_t length)
     const char *path = wrap_trunk_words_of(at, length, words);
     if (path == NULL || !wrap_trunk_takes_paths(fd))
         return REAL(bind)(fd, at, length);
-    return (int)WRAPPER_PATH(AT_FDCWD, path, TARGET_MAKES, REAL(bind)(fd, at, length), operate_bind(&t, fd, at, length));
+    return (int)WRAPPER_PATH(AT_FDCWD, path, TARGET_MAKES, REAL(bind)(fd, at, length), operate_bind(t, fd, at, length));
 }
 
 /* A caller that may not write to it is told that first, and then that it is no socket. A kernel without faccessat2 has no
@@ -92,7 +92,7 @@ static int wrap_trunk_connect_by(int (*original)(int, const void *, unsigned), i
 {
     char words[WORDS_SIZE];
     const char *path = wrap_trunk_words_of(address, length, words);
-    return (int)TRUNK(path, original(fd, address, length), WRAPPER_THERE(wrap_trunk_refusal(&t)));
+    return (int)TRUNK(path, original(fd, address, length), WRAPPER_THERE(wrap_trunk_refusal(t)));
 }
 
 WRAPPER int connect(int fd, __CONST_SOCKADDR_ARG address, socklen_t length)

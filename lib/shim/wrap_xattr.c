@@ -61,8 +61,7 @@ static long wrap_xattr_ask(struct target *to, const struct question *asked)
     return answer;
 }
 
-#define WRAPPER_ASK(PATH, ASKED, REAL)                                                                                         \
-    WRAPPER_PATH(AT_FDCWD, PATH, wrap_follow((ASKED)->flags), REAL, wrap_xattr_ask(&t, ASKED))
+#define WRAPPER_ASK(PATH, ASKED, REAL) WRAPPER_PATH(AT_FDCWD, PATH, wrap_follow((ASKED)->flags), REAL, wrap_xattr_ask(t, ASKED))
 
 WRAPPER ssize_t getxattr(const char *path, const char *name, void *value, size_t size)
 {

@@ -12,7 +12,8 @@ theirs. What is not in the graph:
 * Functions of libc that the library calls by their names: the small ones of ALLOWED, with what they may take.
 * Which way a call can go at run time: UNREACHABLE has what it cannot.
 * Recursion: RECURSIVE says why each ends, and how often it is counted.
-* Frames of a size that is not known when it is compiled: DYNAMIC says of whose words that size is."""
+* Frames of a size that is not known when it is compiled. ALLOCA says where there are such: a target, where the path may be ours
+  (TARGET_ROOM), whose size gcc counts; and the arguments of the program's own, as in libc."""
 
 import collections
 import json
@@ -28,8 +29,6 @@ TOP = pathlib.Path(__file__).resolve().parents[2]
 MOST = 8192
 LIBC = 256
 ROOMS = ("shim", "names", "request", "wire", "index", "union", "session", "path", "config", "base")
-# Written for a stack of their own (an alternate stack, 64 KiB), or called when the program is started, on main's stack.
-APART = {"helper_child"}
 NATIVE = re.compile(r"REAL\(|TRUNK\(|WRAPPER_|original\(|ZONED\(|ON_TRUNK|NATIVE\(|libc\(|visitor\.|filter\(|ask\(which")
 CALLBACKS = {
     "request_exchange": ["target_ask_see_parent"],
@@ -60,7 +59,7 @@ RECURSIVE = {
 UNREACHABLE = {
     "target_recheck_follow_again": ("target_missing_parent", "only what has TARGET_LOOKS is followed again, and that look has not"),
 }
-DYNAMIC = {"execl", "execle", "execlp"}  # the program's arguments, as in libc
+ALLOCA = {"target.h": "TARGET_ROOM", "wrap_exec.c": "char **vector"}  # where alloca is called: the line has this
 
 
 def commands(build):
@@ -99,18 +98,17 @@ class Graph:
             node = re.match(r'node: \{ title: "([^"]*)" label: ".*?\\n(\d+) bytes \(([a-z,]*)\)', line)
             edge = re.match(r'edge: \{ sourcename: "([^"]*)" targetname: "([^"]*)"(?: label: "([^"]*)")?', line)
             if node:
-                name = node[1].rpartition(":")[2]
                 self.frames[node[1]] = int(node[2])
-                if node[3] == "dynamic" and name not in DYNAMIC and not self.carries(name):
-                    self.faults.add(f"{name}: its frame has no known size")
             elif edge and edge[2] == "__indirect_call":
                 self.lines[edge[1]].add(edge[3])
             elif edge:
                 self.calls[edge[1]].add(edge[2])
 
-    @staticmethod
-    def carries(name):
-        return name in APART
+    def look_for_alloca(self):
+        for source in (TOP / "lib").glob("*/*.[ch]"):
+            for line in source.read_text().splitlines():
+                if "alloca(" in line and ALLOCA.get(source.name, "alloca(none") not in line:
+                    self.faults.add(f"{source.name}: what alloca takes has no known size: {line.strip()}")
 
     def line(self, place):
         name, number, _ = place.rsplit(":", 2)
@@ -162,6 +160,7 @@ def main(build):
     if "-fsanitize" in words or "-O0" in words or "clang" in words.split()[0]:
         return 77  # skipped
     graph = Graph(build)
+    graph.look_for_alloca()
     with tempfile.TemporaryDirectory() as area, ThreadPoolExecutor() as pool:
         for text in pool.map(lambda item: compiled(build, pathlib.Path(area), *item), found.items()):
             graph.add(text)

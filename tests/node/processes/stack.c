@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
 
-/* stack FILE DIRECTORY: how many bytes of stack calls on that file take, and such as change names in that directory. Each is
- * made on a painted stack of its own. */
+/* stack FILE DIRECTORY: how many bytes of stack calls on that file take, and such as change names in that directory, in which
+ * there is a program `true`. Each is made on a painted stack of its own. */
 
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <spawn.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <sys/xattr.h>
 #include <ucontext.h>
 #include <unistd.h>
 
@@ -19,7 +23,9 @@
 static unsigned char stack[SIZE] __attribute__((aligned(64)));
 static ucontext_t back, there;
 static const char *path;
-static char new[PATH_MAX], newer[PATH_MAX], file[PATH_MAX];
+static char new[PATH_MAX], newer[PATH_MAX], file[PATH_MAX], resolved[PATH_MAX], program[PATH_MAX];
+static const char *where, *name = "file";
+static int directory;
 
 static void call_nothing(void)
 {
@@ -89,7 +95,7 @@ static void call_rename(void)
 
 static void call_chdir(void)
 {
-    chdir("/etc");
+    chdir(where);
 }
 
 static void call_opendir(void)
@@ -103,10 +109,135 @@ static void call_execve(void)
     execve(newer, words, environ);
 }
 
+static void call_execve_there(void)
+{
+    static char *words[] = {"true", NULL};
+    pid_t child = vfork();
+    if (child == 0) {
+        execve(program, words, environ);
+        _exit(1);
+    }
+    waitpid(child, NULL, 0);
+}
+
 static void call_execvp(void)
 {
     static char *words[] = {"absent", NULL};
     execvp("no-program-of-this-name", words);
+}
+
+static void call_stat_relative(void)
+{
+    static struct stat to;
+    stat(name, &to);
+}
+
+static void call_open_relative(void)
+{
+    close(open(name, O_RDONLY));
+}
+
+static void call_create_relative(void)
+{
+    close(open("new", O_CREAT | O_EXCL | O_WRONLY, 0600));
+    unlink("new");
+}
+
+static void call_rename_relative(void)
+{
+    rename("file", "new");
+    rename("new", "file");
+}
+
+static void call_fstatat(void)
+{
+    static struct stat to;
+    fstatat(directory, name, &to, 0);
+}
+
+static void call_openat(void)
+{
+    close(openat(directory, name, O_RDONLY));
+}
+
+static void call_createat(void)
+{
+    close(openat(directory, "new", O_CREAT | O_EXCL | O_WRONLY, 0600));
+    unlinkat(directory, "new", 0);
+}
+
+static void call_renameat(void)
+{
+    renameat(directory, "file", directory, "new");
+    renameat(directory, "new", directory, "file");
+}
+
+static void call_fopen(void)
+{
+    fclose(fopen(path, "r"));
+}
+
+static void call_realpath(void)
+{
+    realpath(path, resolved);
+}
+
+static void call_readlink(void)
+{
+    readlink("/proc/self/exe", resolved, sizeof resolved);
+}
+
+static void call_chmod(void)
+{
+    chmod(file, 0600);
+}
+
+static void call_utimensat(void)
+{
+    utimensat(AT_FDCWD, file, NULL, 0);
+}
+
+static void call_truncate(void)
+{
+    truncate(file, 0);
+}
+
+static void call_getxattr(void)
+{
+    getxattr(file, "user.none", resolved, sizeof resolved);
+}
+
+static void call_mkstemp(void)
+{
+    char *end = stpcpy(resolved, newer);
+    strcpy(end, "XXXXXX");
+    close(mkstemp(resolved));
+    unlink(resolved);
+}
+
+static void call_getcwd(void)
+{
+    getcwd(resolved, sizeof resolved);
+}
+
+static void call_posix_spawn(void)
+{
+    static char *words[] = {"absent", NULL};
+    pid_t child;
+    posix_spawn(&child, newer, NULL, NULL, words, environ);
+}
+
+static void call_posix_spawn_there(void)
+{
+    static char *words[] = {"true", NULL};
+    pid_t child;
+    if (posix_spawn(&child, program, NULL, NULL, words, environ) == 0)
+        waitpid(child, NULL, 0);
+}
+
+static void call_fdopendir(void)
+{
+    closedir(fdopendir(open("/etc", O_RDONLY | O_DIRECTORY)));
 }
 
 static size_t stack_used(void (*call)(void))
@@ -143,12 +274,36 @@ int main(int argc, char *argv[])
                  {"chdir", call_chdir},
                  {"opendir", call_opendir},
                  {"execve", call_execve},
-                 {"execvp", call_execvp}};
+                 {"execve-there", call_execve_there},
+                 {"execvp", call_execvp},
+                 {"stat-relative", call_stat_relative},
+                 {"open-relative", call_open_relative},
+                 {"create-relative", call_create_relative},
+                 {"rename-relative", call_rename_relative},
+                 {"fstatat", call_fstatat},
+                 {"openat", call_openat},
+                 {"createat", call_createat},
+                 {"renameat", call_renameat},
+                 {"fopen", call_fopen},
+                 {"realpath", call_realpath},
+                 {"readlink", call_readlink},
+                 {"chmod", call_chmod},
+                 {"utimensat", call_utimensat},
+                 {"truncate", call_truncate},
+                 {"getxattr", call_getxattr},
+                 {"mkstemp", call_mkstemp},
+                 {"getcwd", call_getcwd},
+                 {"posix-spawn", call_posix_spawn},
+                 {"posix-spawn-there", call_posix_spawn_there},
+                 {"fdopendir", call_fdopendir}};
     if (argc != 3)
         return 1;
     path = argv[1];
+    where = argv[2];
+    directory = open(where, O_RDONLY | O_DIRECTORY);
     snprintf(new, sizeof new, "%s/new", argv[2]);
     snprintf(newer, sizeof newer, "%s/newer", argv[2]);
+    snprintf(program, sizeof program, "%s/true", argv[2]);
     snprintf(file, sizeof file, "%s/file", argv[2]);
     close(open(file, O_CREAT | O_WRONLY, 0600));
     size_t nothing = stack_used(call_nothing);
