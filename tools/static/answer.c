@@ -185,14 +185,18 @@ static void answer_open(int listener, uint64_t id, struct arguments *a)
         answer_descriptor(listener, id, (int)fd, flags);
 }
 
+/* Of name_to_handle_at: the kernel looks at its flags before the path. */
+#define ANSWER_FLAGS (AT_SYMLINK_FOLLOW | AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH | 0x203 /* AT_HANDLE_... */)
+
 static long answer_in_trunk(const struct arguments *a)
 {
     const struct arguments_path *path = &a->paths[0];
     const bool has_directory = path->where > 0 && a->call->arguments[path->where - 1] == 'd';
     const bool follows = a->call->how & CALLS_FOLLOWS || a->flags & AT_SYMLINK_FOLLOW;
-    return answer_prepare(has_directory ? (int)a->made[path->where - 1] : AT_FDCWD,
-                          path->given[0] == '/' ? path->text : path->given, follows ? 0 : AT_SYMLINK_NOFOLLOW,
-                          a->call->kind == CALLS_CHDIR);
+    const long code = answer_prepare(
+        has_directory ? (int)a->made[path->where - 1] : AT_FDCWD, path->given[0] == '/' ? path->text : path->given,
+        (follows ? 0 : AT_SYMLINK_NOFOLLOW) | (int)(a->flags & AT_EMPTY_PATH), a->call->kind == CALLS_CHDIR);
+    return a->flags & ~(unsigned)ANSWER_FLAGS ? 0 : code;
 }
 
 /* Nothing of the caller's is held any more when it goes on. */

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,11 @@
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+struct statics_handle {
+    struct file_handle head;
+    unsigned char bytes[MAX_HANDLE_SZ];
+};
 
 static long statics_told(const char *what, long result)
 {
@@ -34,6 +40,27 @@ static void statics_modes(void)
     for (const char **name = (const char *[]){"masked", "directory", "open", NULL}; *name != NULL; name++)
         printf("%s %o\n", *name, stat(*name, &st) == 0 ? st.st_mode : 0);
     umask(022);
+}
+
+static bool statics_handle(int at, const char *name, int flags, struct statics_handle *handle)
+{
+    int mount;
+    *handle = (struct statics_handle){.head.handle_bytes = MAX_HANDLE_SZ};
+    return statics_told(name, name_to_handle_at(at, name, &handle->head, &mount, flags)) == 0;
+}
+
+/* Of a directory and a file: by a name, and by a descriptor that the name led to. */
+static void statics_handles(void)
+{
+    struct statics_handle named, opened;
+    for (const char **name = (const char *[]){"directory", "masked", NULL}; *name != NULL; name++) {
+        const int fd = open(*name, O_PATH);
+        if (statics_handle(AT_FDCWD, *name, 0, &named) && statics_handle(fd, "", AT_EMPTY_PATH, &opened))
+            printf("one handle: %d\n", memcmp(&named, &opened, sizeof named) == 0);
+        close(fd);
+    }
+    statics_handle(AT_FDCWD, "none", 0, &named);
+    statics_handle(AT_FDCWD, "none", 1 << 20, &named);
 }
 
 static void statics_paths(const char *root)
@@ -215,6 +242,7 @@ int main(int count, char **arguments)
     if (count < 2 || chdir(arguments[1]) != 0)
         return 2;
     statics_modes();
+    statics_handles();
     statics_paths(arguments[1]);
     statics_listing();
     statics_threads();
