@@ -83,6 +83,26 @@ rm -r $outside
     assert_equal_text(native, shunt)
 
 
+EXECUTED_BY_DESCRIPTOR = """
+mkdir out; cd out; cp {busybox} busybox; echo hot >file
+printf '#!/bin/sh\\necho "script $1: $(cat file) $(echo *)"\\n' >script
+printf 'int main(void) {{ return 7; }}' >program.c; gcc -o linked program.c; gcc -static -o static program.c; rm program.c
+printf '#!%s sh\\necho "busy $1: $(cat file)"; ls; cat file\\n' {busybox} >busy; chmod 755 *; chmod 644 file
+{handed} $ROOT/out script busy linked static file none 2>&1
+ls
+"""
+
+
+@pytest.mark.parametrize("kind", ["glibc", "musl"])
+def test_programs_that_are_executed_by_a_descriptor(native_and_shunt, area, kind):
+    """With O_PATH, too, and after another file has taken the name."""
+    compiler, flags = LINKED[kind]
+    handed = linked(area, "handed.c", *flags, compiler=compiler)
+    native, shunt = native_and_shunt(EXECUTED_BY_DESCRIPTOR.format(busybox=BUSYBOX, handed=handed))
+    assert_equal_text(native, shunt)
+    assert "script word: hot busy" in shunt and "static, flags 0, with it: status 7" in shunt
+
+
 def helpers(root):
     """(the guard, the one that answers) of the programs of a root."""
     found = {}
@@ -168,6 +188,30 @@ def test_where_the_kernel_takes_no_filter(shunt, root):
     about = "so shunt does not see what it does with files under"
     assert result.err == (f"shunt: {BUSYBOX}: warning: statically linked, and not served, since the kernel takes no filter, "
                           f"{about} {root}\n")
+
+
+LISTENER = """
+import ctypes, os, platform, struct, sys
+libc = ctypes.CDLL(None, use_errno=True)
+number = {"x86_64": 317, "aarch64": 277}[platform.machine()]
+code = ctypes.create_string_buffer(struct.pack("HBBI", 0x06, 0, 0, 0x7fff0000))
+program = ctypes.create_string_buffer(struct.pack("HxxxxxxP", 1, ctypes.addressof(code)))
+assert libc.prctl(38, 1, 0, 0, 0) == 0
+listener = libc.syscall(number, 1, 8, program)
+assert listener >= 0, ctypes.get_errno()
+os.set_inheritable(listener, True)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+
+
+def test_where_another_filter_has_a_listener(shunt, root):
+    """As in a container whose runtime answers calls itself: the kernel takes one alone. It runs, and a line says why it is not
+    served; a dynamic program that it executes is."""
+    script = f"echo hot >file; exec {PYTHON} -c \"$1\" {BUSYBOX} sh -c '{BUSYBOX} ls {root}; /bin/cat {root}/file; echo done'"
+    result = shunt.run(root, ["sh", "-c", script, "sh", LISTENER], cwd=root)
+    assert result.check() == "hot\ndone\n"
+    assert result.err == (f"shunt: {BUSYBOX}: warning: statically linked, and not served, since another filter has a listener, "
+                          f"so shunt does not see what it does with files under {root}\n")
 
 
 def test_no_helper(shunt, root):
