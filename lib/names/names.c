@@ -5,6 +5,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <linux/capability.h>
 #include <linux/openat2.h>
 #include <sched.h>
 #include <string.h>
@@ -433,10 +434,34 @@ static void names_end_mapping(struct names_root *root, const struct mapping *map
     sys_set_signals(mapping->signals);
 }
 
+/* A thread that acts for another user by its fsuid alone, as a file server's, is still one of its process, whose daemon this
+ * is: it is itself for as long as it maps, if it can be that user again. The user; -1: it acts for nobody. */
+static long names_be_oneself(void)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
+    const long acts_for = SYS1(SYS_setfsuid, -1), own = SYS0(SYS_geteuid);
+    if (acts_for == own || SYS2(SYS_capget, &header, data) != 0 || !(data[0].effective & (1u << CAP_SETUID)))
+        return -1;
+    SYS1(SYS_setfsuid, own);
+    return acts_for;
+}
+
+static int names_map_as_oneself(struct names_root *root)
+{
+    int code = names_map(root);
+    const long acts_for = code == -EACCES ? names_be_oneself() : -1;
+    if (acts_for < 0)
+        return code;
+    code = names_map(root);
+    SYS1(SYS_setfsuid, acts_for);
+    return code;
+}
+
 static int names_attach_root(struct names_root *root)
 {
     const struct mapping mapping = names_begin_mapping(root);
-    int code = names_root_is_attached(root) ? 0 : names_map(root);
+    int code = names_root_is_attached(root) ? 0 : names_map_as_oneself(root);
     names_end_mapping(root, &mapping);
     return code;
 }
