@@ -20,7 +20,8 @@ import time
 
 import pytest
 
-from conftest import IS_SUPERUSER, PYTHON, REPOSITORY, Shunt, assert_equal_snapshots, environment, is_running, run, snapshot, wait_until
+from conftest import (IS_SUPERUSER, PYTHON, REPOSITORY, Shunt, assert_equal_snapshots, assert_equal_text, environment, is_running, run,
+                      snapshot, wait_until)
 from test_failures import NOBODY, Session, as_nobody, everybodys, one_sentence, session, started  # noqa: F401: fixtures
 
 sys.path.append(str(REPOSITORY / "tests" / "same"))
@@ -445,7 +446,8 @@ def test_where_nothing_can_be_mounted(unmounted, area):
     for at in (root, root / "out", area):
         one_sentence(tool("mount", root, at), at, "apart from the root")
     one_sentence(tool("mount", root, area / "none"), "none", "No such file")
-    one_sentence(tool("mount", "-o", "ro,allow_other", root, unmounted.at), "allow_other")
+    if not IS_SUPERUSER:
+        one_sentence(tool("mount", "-o", "ro,allow_other", root, unmounted.at), "allow_other", "root")
     one_sentence(tool("mount", root), "a root and a directory")
     one_sentence(tool("mount", root, unmounted.session.run_base), "run directory")
     one_sentence(tool("mount", "--log", area / "none" / "log", root, unmounted.at), "none/log", "--log")
@@ -564,3 +566,76 @@ def test_a_mount_to_read(unmounted):
     with pytest.raises(OSError) as caught:
         (unmounted.at / "f").write_text("")
     assert caught.value.errno == errno.EROFS and os.listdir(unmounted.at) == ["out"]
+
+
+# For others
+
+SEVERAL = pytest.mark.skipif(not IS_SUPERUSER, reason="needs to be several users")
+
+OTHERS = r"""
+exec 2>&1; umask 022; one="setpriv --reuid=65534 --regid=65534 --clear-groups"; two="setpriv --reuid=65533 --regid=65533 --groups=1234"
+told() { local out status; out=$("$@" 2>&1); status=$?; echo "$*: ${out##*: } $status"; }
+show() { stat -c '%n %u %g %a %s' "$@"; }
+mkdir -m 1777 open; mkdir -m 2775 team; chgrp 1234 team; mkdir -m 700 own; mkdir -m 711 way; echo in >way/known
+$one sh -c 'umask 027; echo one >open/one; mkdir open/d; ln -s one open/link; ln open/one open/second; mkfifo -m 600 open/pipe'
+$two sh -c 'echo two >open/two; echo team >team/file; mkdir team/d'; show open/* team/*
+told $two rm -f open/one; told $two mv open/one open/mine; told $two cat open/one; told $one cat open/one; told $one touch way/new
+told $two ln open/one open/third; told $one ls way; told $one cat way/known; told $one ls own; told $one touch own/f; told $one touch f
+told $two sh -c 'echo to >open/pipe'; told $one chmod 4755 open/two; told $two chmod 2755 open/two; show open/two
+told $one chown 65533 open/one; told $two chgrp 1234 open/two; told $one chgrp 1234 open/one; show open/*
+echo shared >g; chgrp 1234 g; chmod 640 g; told $two cat g; told $one cat g; setfacl -m u:65534:rw g; told $one cat g; told $one sh -c 'echo more >>g'
+chmod 705 g; setfacl -b g; chmod 705 g; told $two cat g; told $one cat g; told $two test -r g; told $one test -r g; told $one test -w g
+setfacl -d -m u:65533:rwx open; $one sh -c 'umask 0; echo x >open/inherits'; getfacl -pcn open/inherits
+for mode in 4777 2777 6755; do echo set >bits; chmod $mode bits; show bits; told $one sh -c 'echo w >>bits'; echo by root >>bits; show bits; done
+chmod 6777 bits; told $one truncate -s 1 bits; show bits; told $one chmod 777 bits; told $one chown 65534 bits; rm bits
+cp /bin/true run; chmod 711 run; told $one sh -c ./run; chmod 750 run; told $one sh -c ./run; chgrp 1234 run; told $two sh -c ./run; chmod 640 run; told $two sh -c ./run
+mkdir -m 777 in; (cd in; chmod 700 .; told $one stat -c %F ..); told $one setfattr -n user.a -v b g; told $one setfattr -n user.a -v b open/one
+told $one getfattr -h --only-values -n user.a open/one; told $two getfattr -h --only-values -n user.a open/one
+told $one touch -d 2001-02-03 open/two; told $one touch open/two; chmod 666 open/two; told $one touch open/two; told $one touch -a open/two
+told $two rmdir open/d; told $two touch open/d/x; told $one rm -r open/d open/pipe open/link open/second; told $two mv open/two team/; show open/* team/*
+"""
+
+
+@pytest.fixture
+def others(everybodys):  # noqa: F811: the fixture
+    """A mount of root's that is for all."""
+    session = Session(Shunt(BUILD), everybodys / "root", everybodys / "run")
+    at = everybodys / "mount"
+    at.mkdir()
+    made = Mount(session, at, everybodys / "log")
+    session.start().check()
+    yield made
+    made.end()
+    session.stop()
+
+
+@pytest.mark.unsanitized  # what looks for leaks traces its process, which may not be traced once it was another user
+@SEVERAL
+def test_others_have_their_own_rights_and_no_more(others):
+    others.mount("-o", "allow_other,suid").check()
+    plain, seen = others.at.parent / "plain", others.at / "out" / "plain"
+    plain.mkdir()
+    seen.mkdir()
+    native, got = (run(["bash", "-uc", OTHERS], cwd=root, timeout=240).check() for root in (plain, seen))
+    assert_equal_text(native, got)
+    assert "Permission denied" in got and "Operation not permitted" in got
+    assert_equal_snapshots(snapshot(plain), snapshot(seen))
+
+
+@pytest.mark.unsanitized  # as above
+@SEVERAL
+def test_others_outlive_a_crash_of_the_daemon(others):
+    """A thread that acts for another user may not open what is the daemon's."""
+    nobody = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "sh", "-c"]
+    others.mount("-o", "allow_other").check()
+    assert run([*nobody, "echo 1 >one; ls"], cwd=others.at / "out").check() == "one\n"
+    others.session.crash_daemon()
+    assert run([*nobody, "echo 2 >two; cat one two; mkdir d; ls"], cwd=others.at / "out").check() == "1\n2\nd\none\ntwo\n"
+    assert others.session.names("out") == ["d", "one", "two"]
+
+
+@SEVERAL
+def test_others_need_a_session_of_roots(others):
+    others.session.stop().check()
+    one_sentence(others.mount("-o", "allow_other"), "session of root's")
+    assert not is_mounted(others.at)

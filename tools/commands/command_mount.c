@@ -29,6 +29,7 @@ const struct choice command_mount_choices[] = {
 struct mount {
     const char *node, *log, *options;
     bool in_foreground;
+    bool is_for_others;
     char mountpoint[PATH_MAX]; /* canonical */
 };
 
@@ -103,9 +104,9 @@ static int command_mount_read(const struct command *command, struct mount *mount
             mount->log = optarg;
         else
             mount->options = optarg;
-    /* What others may do would be decided by the rights of the user that the server is run by. */
-    if (end == COMMAND_END && command_mount_has_option(mount->options, "allow_other")) {
-        error_usage(command, "-o allow_other: a mount is for one user alone, others make their own");
+    mount->is_for_others = command_mount_has_option(mount->options, "allow_other");
+    if (end == COMMAND_END && mount->is_for_others && geteuid() != 0) {
+        error_usage(command, "-o allow_other: is for root alone, others make a mount of their own");
         return COMMAND_WRONG;
     }
     if (end == COMMAND_END && argc - optind != 2) {
@@ -136,12 +137,19 @@ static int command_mount_serve(const struct mount *mount, const struct roots *ro
     size_t at = 1;
     if (places_mount(server) < 0)
         return STATUS_FAILED;
+    if (!node && mount->is_for_others) {
+        error_report("%s: cannot be shown to others without a session of root's (run 'shunt start', and mount it again)",
+                     roots->paths[0]);
+        return STATUS_FAILED;
+    }
     if (!node && !command_mount_has_option(mount->options, "ro"))
         error_report("%s: no daemon of yours serves it on this host, so it is mounted to be read only (run 'shunt start', and "
                      "mount it again, to write)",
                      roots->paths[0]);
     if (!node)
         words[at++] = "-d";
+    if (mount->is_for_others)
+        words[at++] = "-a";
     if (mount->in_foreground)
         words[at++] = "-f";
     if (mount->log) {

@@ -14,6 +14,10 @@
 
 #include "view.h"
 
+#define ATTRIBUTES_SET                                                                                                         \
+    (FUSE_SET_ATTR_MODE | FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID | FUSE_SET_ATTR_SIZE | FUSE_SET_ATTR_ATIME |                   \
+     FUSE_SET_ATTR_MTIME)
+
 static void attributes_get(fuse_req_t request, fuse_ino_t number, struct fuse_file_info *file)
 {
     struct stat stat;
@@ -42,10 +46,12 @@ static int attributes_set_all(const struct inode *inode, const struct stat *stat
     char path[VIEW_PATH];
     int result = 0;
     view_path(inode, path);
-    if (to_set & (FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID))
+    /* Nothing to set is chown(-1, -1), which the kernel below takes as a change. */
+    if (to_set & (FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID) || !(to_set & ATTRIBUTES_SET))
         result = fchownat(AT_FDCWD, path, to_set & FUSE_SET_ATTR_UID ? stat->st_uid : (uid_t)-1,
                           to_set & FUSE_SET_ATTR_GID ? stat->st_gid : (gid_t)-1, 0);
-    if (result == 0 && to_set & FUSE_SET_ATTR_MODE)
+    /* With a size it is what the kernel takes from a file that is truncated, and takes below as well. */
+    if (result == 0 && to_set & FUSE_SET_ATTR_MODE && !(to_set & FUSE_SET_ATTR_SIZE))
         result = chmod(path, stat->st_mode);
     if (result == 0 && to_set & FUSE_SET_ATTR_SIZE)
         result = file ? ftruncate((int)file->fh, stat->st_size) : truncate(path, stat->st_size);
@@ -54,9 +60,25 @@ static int attributes_set_all(const struct inode *inode, const struct stat *stat
     return result;
 }
 
+/* Before a file is written the kernel takes set-user-ID and set-group-ID from it, in the name of the process that writes, which
+ * need not be the owner. (libfuse cannot say that the server does it.) A chmod by another is refused by default_permissions. */
+static bool attributes_is_kernels(const struct view *view, const struct inode *inode, mode_t mode, int to_set)
+{
+    struct stat now;
+    return view->is_for_others && (to_set & ATTRIBUTES_SET) == FUSE_SET_ATTR_MODE && S_ISREG(inode->type) &&
+           fstat(inode->fd, &now) == 0 &&
+           (now.st_mode & 07777 & ~(S_ISUID | S_ISGID)) == (mode & 07777 & ~(S_ISUID | S_ISGID)) &&
+           (mode & ~now.st_mode & 07777) == 0;
+}
+
 static void attributes_set(fuse_req_t request, fuse_ino_t number, struct stat *stat, int to_set, struct fuse_file_info *file)
 {
-    if (attributes_set_all(view_inode(request, number), stat, to_set, file) < 0)
+    const struct inode *inode = view_inode(request, number);
+    const bool is_kernels = attributes_is_kernels(view_of(request), inode, stat->st_mode, to_set);
+    const int error = is_kernels ? view_take_own(request) : view_take_user(request);
+    if (error)
+        fuse_reply_err(request, error);
+    else if (attributes_set_all(inode, stat, to_set, file) < 0)
         fuse_reply_err(request, errno);
     else
         attributes_get(request, number, file);
@@ -65,7 +87,10 @@ static void attributes_set(fuse_req_t request, fuse_ino_t number, struct stat *s
 static void attributes_access(fuse_req_t request, fuse_ino_t number, int mask)
 {
     char path[VIEW_PATH];
-    view_reply(request, access(view_path(view_inode(request, number), path), mask));
+    if (view_is_refused(request))
+        return;
+    /* With AT_EACCESS: the kernel has put the real ids, which access() is about, into what it asks with. */
+    view_reply(request, faccessat(AT_FDCWD, view_path(view_inode(request, number), path), mask, AT_EACCESS));
 }
 
 static void attributes_readlink(fuse_req_t request, fuse_ino_t number)
@@ -103,6 +128,8 @@ static void attributes_reply_xattr(fuse_req_t request, ssize_t length, const cha
 static void attributes_getxattr(fuse_req_t request, fuse_ino_t number, const char *name, size_t size)
 {
     char path[VIEW_PATH], value[XATTR_SIZE_MAX];
+    if (view_is_refused(request))
+        return;
     if (size > sizeof value)
         size = sizeof value;
     const ssize_t length = getxattr(view_path(view_inode(request, number), path), name, value, size);
@@ -112,6 +139,8 @@ static void attributes_getxattr(fuse_req_t request, fuse_ino_t number, const cha
 static void attributes_listxattr(fuse_req_t request, fuse_ino_t number, size_t size)
 {
     char path[VIEW_PATH], list[XATTR_LIST_MAX];
+    if (view_is_refused(request))
+        return;
     if (size > sizeof list)
         size = sizeof list;
     const ssize_t length = listxattr(view_path(view_inode(request, number), path), list, size);
@@ -122,12 +151,16 @@ static void attributes_setxattr(fuse_req_t request, fuse_ino_t number, const cha
                                 int flags)
 {
     char path[VIEW_PATH];
+    if (view_is_refused(request))
+        return;
     view_reply(request, setxattr(view_path(view_inode(request, number), path), name, value, size, flags));
 }
 
 static void attributes_removexattr(fuse_req_t request, fuse_ino_t number, const char *name)
 {
     char path[VIEW_PATH];
+    if (view_is_refused(request))
+        return;
     view_reply(request, removexattr(view_path(view_inode(request, number), path), name));
 }
 

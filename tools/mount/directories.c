@@ -52,6 +52,8 @@ static void directories_end(struct directories_stream *stream)
 
 static void directories_open(fuse_req_t request, fuse_ino_t number, struct fuse_file_info *file)
 {
+    if (view_is_refused(request))
+        return;
     struct directories_stream *stream = calloc(1, sizeof *stream);
     const int error = stream ? directories_start(view_of(request), view_inode(request, number), stream) : ENOMEM;
     if (error) {

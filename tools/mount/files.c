@@ -10,6 +10,8 @@
 #include "lock.h"
 #include "view.h"
 
+#define FILES_EXECUTE 0x20 /* the kernel's __FMODE_EXEC: to be executed */
+
 /* What is about the name is over once a file is open; O_DIRECT is the kernel's part, whose buffers the server's are not. */
 static int files_flags(struct fuse_file_info *file, int without)
 {
@@ -17,13 +19,24 @@ static int files_flags(struct fuse_file_info *file, int without)
     return (file->flags & ~(without | O_DIRECT)) | O_CLOEXEC;
 }
 
+/* FUSE has looked whether anybody may. What may be executed need not be readable, so the server reads it. */
+static int files_may_execute(fuse_req_t request, const char *path)
+{
+    return faccessat(AT_FDCWD, path, X_OK, AT_EACCESS) < 0 ? errno : view_take_own(request);
+}
+
 static void files_open(fuse_req_t request, fuse_ino_t number, struct fuse_file_info *file)
 {
     char path[VIEW_PATH];
     struct inode *inode = view_inode(request, number);
-    const int fd = open(view_path(inode, path), files_flags(file, O_CREAT | O_EXCL | O_NOFOLLOW | O_NOCTTY));
+    int fd = -1, error = view_take_user(request);
+    view_path(inode, path);
+    if (error == 0 && file->flags & FILES_EXECUTE)
+        error = files_may_execute(request, path);
+    if (error == 0)
+        fd = open(path, files_flags(file, O_CREAT | O_EXCL | O_NOFOLLOW | O_NOCTTY | FILES_EXECUTE));
     if (fd < 0) {
-        fuse_reply_err(request, errno);
+        fuse_reply_err(request, error ? error : errno);
         return;
     }
     file->fh = (uint64_t)fd;
@@ -44,6 +57,8 @@ static void files_create(fuse_req_t request, fuse_ino_t parent, const char *name
 {
     struct fuse_entry_param entry;
     struct inode_table *inodes = &view_of(request)->inodes;
+    if (view_is_refused(request))
+        return;
     view_take_umask(request);
     const int fd = openat(view_inode(request, parent)->fd, name, files_flags(file, O_NOCTTY) | O_CREAT | O_NOFOLLOW, mode);
     const int error = fd < 0 ? files_made_link(errno) : view_lookup_open(request, fd, parent, name, &entry);
@@ -75,6 +90,8 @@ static void files_read(fuse_req_t request, fuse_ino_t number, size_t size, off_t
 static void files_write(fuse_req_t request, fuse_ino_t number, struct fuse_bufvec *from, off_t offset,
                         struct fuse_file_info *file)
 {
+    if (view_is_refused(request)) /* who writes decides whether set-user-ID goes */
+        return;
     struct fuse_bufvec to = FUSE_BUFVEC_INIT(fuse_buf_size(from));
     to.buf[0].flags = FUSE_BUF_IS_FD | FUSE_BUF_FD_SEEK;
     to.buf[0].fd = (int)file->fh;
@@ -109,6 +126,8 @@ static void files_fsync(fuse_req_t request, fuse_ino_t number, int data_alone, s
 static void files_fallocate(fuse_req_t request, fuse_ino_t number, int mode, off_t offset, off_t length,
                             struct fuse_file_info *file)
 {
+    if (view_is_refused(request))
+        return;
     view_reply(request, fallocate((int)file->fh, mode, offset, length));
 }
 
@@ -124,6 +143,8 @@ static void files_lseek(fuse_req_t request, fuse_ino_t number, off_t offset, int
 static void files_copy_range(fuse_req_t request, fuse_ino_t from, off_t from_offset, struct fuse_file_info *from_file,
                              fuse_ino_t to, off_t to_offset, struct fuse_file_info *to_file, size_t size, int flags)
 {
+    if (view_is_refused(request))
+        return;
     const ssize_t copied =
         copy_file_range((int)from_file->fh, &from_offset, (int)to_file->fh, &to_offset, size, (unsigned)flags);
     if (copied < 0)

@@ -156,6 +156,7 @@ static void lock_wait(fuse_req_t request, int fd, int flock_operation, const str
 
 static void lock_set(fuse_req_t request, fuse_ino_t number, struct fuse_file_info *file, struct flock *record, int waits)
 {
+    view_take_own(request); /* lock_open has more rights than a lock needs, and the kernel has looked at the descriptor */
     struct inode *inode = view_inode(request, number);
     const bool is_unlock = record->l_type == F_UNLCK;
     const int fd = lock_descriptor(inode, file, !is_unlock);

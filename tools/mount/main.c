@@ -6,11 +6,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "command.h"
@@ -25,7 +27,8 @@ struct main_words {
     const char *root, *mountpoint, *options;
     int log; /* a descriptor, -1: syslog */
     bool in_foreground;
-    bool from_disk; /* without a session, to be read */
+    bool from_disk;  /* without a session, to be read */
+    bool for_others; /* allow_other */
 };
 
 static int main_take_log(struct main_words *words, const char *file)
@@ -42,11 +45,13 @@ static int main_read_words(struct main_words *words, int argc, char **argv)
 {
     int letter, status = STATUS_OK;
     *words = (struct main_words){.log = -1};
-    while (status == STATUS_OK && (letter = getopt(argc, argv, "dfl:o:")) != -1)
+    while (status == STATUS_OK && (letter = getopt(argc, argv, "adfl:o:")) != -1)
         if (letter == 'f')
             words->in_foreground = true;
         else if (letter == 'd')
             words->from_disk = true;
+        else if (letter == 'a')
+            words->for_others = true;
         else if (letter == 'o')
             words->options = optarg;
         else
@@ -71,12 +76,26 @@ static size_t main_descriptors(void)
     return limit.rlim_cur > 2 * DESCRIPTORS_FOR_OTHERS ? limit.rlim_cur - DESCRIPTORS_FOR_OTHERS : DESCRIPTORS_FOR_OTHERS;
 }
 
+/* Quotas and the blocks that a file system keeps for root bind others here as elsewhere. 0 or -errno. */
+static int main_serve_others(void)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
+    if (syscall(SYS_capget, &header, data) < 0)
+        return -errno;
+    data[0].effective &= ~(1u << CAP_SYS_RESOURCE);
+    return syscall(SYS_capset, &header, data) < 0 ? -errno : 0;
+}
+
 static int main_open_root(struct view *view, const struct main_words *words)
 {
     const int fd = open(words->root, O_PATH | O_DIRECTORY | O_CLOEXEC);
     int error = fd < 0 ? -errno : inode_table_init(&view->inodes, fd, main_descriptors() / 2);
     if (error == 0 && words->from_disk)
         error = reader_create(&view->reader, words->root);
+    view->is_for_others = words->for_others;
+    if (error == 0 && words->for_others)
+        error = main_serve_others();
     if (error < 0)
         error_report("%s: cannot be opened: %s (check the path and its permissions)", words->root, strerror(-error));
     return error;
@@ -86,6 +105,10 @@ static void main_init(void *context, struct fuse_conn_info *connection)
 {
     connection->want |= connection->capable & (FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE |
                                                FUSE_CAP_DONT_MASK | FUSE_CAP_PARALLEL_DIROPS);
+    /* FIFOs, sockets and devices are opened without the server, and `..` is walked without it: the kernel looks at mode and
+     * ACL, which it asks for each time. */
+    if (((const struct view *)context)->is_for_others)
+        connection->want |= connection->capable & FUSE_CAP_POSIX_ACL;
 }
 
 static struct fuse_session *main_session(struct view *view, const struct main_words *words)
@@ -103,6 +126,7 @@ static struct fuse_session *main_session(struct view *view, const struct main_wo
         stpcpy(stpcpy(source, "fsname="), words->root);
     if (source && fuse_opt_add_opt_escaped(&options, source) == 0 && fuse_opt_add_opt(&options, "subtype=shunt") == 0 &&
         (!words->from_disk || fuse_opt_add_opt(&options, "ro") == 0) &&
+        (!words->for_others || fuse_opt_add_opt(&options, "default_permissions") == 0) &&
         (!words->options || fuse_opt_add_opt(&options, words->options) == 0) && fuse_opt_add_arg(&arguments, "shunt") == 0 &&
         fuse_opt_add_arg(&arguments, "-o") == 0 && fuse_opt_add_arg(&arguments, options) == 0)
         session = fuse_session_new(&arguments, &operations, sizeof operations, view);

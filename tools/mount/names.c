@@ -32,6 +32,8 @@ static void names_made(fuse_req_t request, int result, fuse_ino_t parent, const 
 
 static void names_lookup(fuse_req_t request, fuse_ino_t parent, const char *name)
 {
+    if (view_is_refused(request))
+        return;
     names_reply_entry(request, parent, name);
 }
 
@@ -50,24 +52,32 @@ static void names_forget_many(fuse_req_t request, size_t count, struct fuse_forg
 
 static void names_mkdir(fuse_req_t request, fuse_ino_t parent, const char *name, mode_t mode)
 {
+    if (view_is_refused(request))
+        return;
     view_take_umask(request);
     names_made(request, mkdirat(view_inode(request, parent)->fd, name, mode), parent, name);
 }
 
 static void names_mknod(fuse_req_t request, fuse_ino_t parent, const char *name, mode_t mode, dev_t device)
 {
+    if (view_is_refused(request))
+        return;
     view_take_umask(request);
     names_made(request, mknodat(view_inode(request, parent)->fd, name, mode, device), parent, name);
 }
 
 static void names_symlink(fuse_req_t request, const char *target, fuse_ino_t parent, const char *name)
 {
+    if (view_is_refused(request))
+        return;
     names_made(request, symlinkat(target, view_inode(request, parent)->fd, name), parent, name);
 }
 
 static void names_link(fuse_req_t request, fuse_ino_t number, fuse_ino_t parent, const char *name)
 {
     char path[VIEW_PATH];
+    if (view_is_refused(request))
+        return;
     const int result = linkat(AT_FDCWD, view_path(view_inode(request, number), path), view_inode(request, parent)->fd, name,
                               AT_SYMLINK_FOLLOW);
     names_made(request, result, parent, name);
@@ -75,16 +85,22 @@ static void names_link(fuse_req_t request, fuse_ino_t number, fuse_ino_t parent,
 
 static void names_unlink(fuse_req_t request, fuse_ino_t parent, const char *name)
 {
+    if (view_is_refused(request))
+        return;
     view_reply(request, unlinkat(view_inode(request, parent)->fd, name, 0));
 }
 
 static void names_rmdir(fuse_req_t request, fuse_ino_t parent, const char *name)
 {
+    if (view_is_refused(request))
+        return;
     view_reply(request, unlinkat(view_inode(request, parent)->fd, name, AT_REMOVEDIR));
 }
 
 static void names_rename(fuse_req_t request, fuse_ino_t from, const char *old, fuse_ino_t to, const char *new, unsigned flags)
 {
+    if (view_is_refused(request))
+        return;
     view_reply(request, renameat2(view_inode(request, from)->fd, old, view_inode(request, to)->fd, new, flags));
 }
 

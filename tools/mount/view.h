@@ -7,10 +7,15 @@
  *
  * The kernel keeps neither names nor attributes (both timeouts are 0), so what another process changed is seen at once.
  *
- * Where no session serves the root, reader.h finds the names, and what is found is only read. */
+ * Where no session serves the root, reader.h finds the names, and what is found is only read.
+ *
+ * With allow_other, which is root's, an operation that permissions decide is begun by view_take_user: the kernel below decides
+ * as it would have for the process that asks. What is done through an open descriptor is decided already. */
 
 #define FUSE_USE_VERSION 35
 #include <fuse3/fuse_lowlevel.h>
+
+#include <stdbool.h>
 
 #include "inode.h"
 
@@ -20,6 +25,7 @@ struct view {
     struct inode_table inodes;
     struct reader *reader; /* NULL: the preload library makes the union. Else it is to be read, and this has the names */
     struct fuse_session *session;
+    bool is_for_others; /* allow_other */
 };
 
 /* The operations, a file for each kind; each adds its own. */
@@ -42,3 +48,8 @@ const char *view_path(const struct inode *, char to[VIEW_PATH]);
 void view_reply(fuse_req_t, long result);
 /* This thread makes files with the umask of the process that asked. */
 void view_take_umask(fuse_req_t);
+/* With allow_other: this thread has from here on the rights of the process that asked, or the server's own. 0 or errno. */
+int view_take_user(fuse_req_t);
+int view_take_own(fuse_req_t);
+/* As view_take_user. True: it failed, and that is replied. */
+bool view_is_refused(fuse_req_t);
