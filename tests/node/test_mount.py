@@ -210,6 +210,8 @@ def lock(path): fcntl.lockf(files[path], fcntl.LOCK_EX | fcntl.LOCK_NB)
 def unflock(path): fcntl.flock(files[path], fcntl.LOCK_UN)
 def flock(path): fcntl.flock(files[path], fcntl.LOCK_EX | fcntl.LOCK_NB)
 def names(path): return sorted(os.listdir(path))
+def link(path, target): os.symlink(target, path)
+def relink(path, target): os.symlink(target, path + "-"); os.rename(path + "-", path)
 def stat(path):
     it = os.stat(path)
     return [it.st_ino, it.st_size, it.st_mode, it.st_nlink]
@@ -269,6 +271,38 @@ def test_each_change_is_seen_on_the_other_side_at_once(agents):
         one("mkdir", "d")
         assert other("names", "d") == [] and other("exclusive", "d/in") is None and one("rmdir", "d") == "ENOTEMPTY"
         assert one("unlink", "d/in") is None and other("rmdir", "d") is None and one("stat", "d") == "ENOENT"
+
+
+def test_a_link_is_the_one_that_is_there(agents, mount):
+    """The kernel keeps the target of a link, which never changes; it may be another link."""
+    there = mount.root / "out" / "l"
+    for one, other in (agents, agents[::-1]):
+        for i in range(20):
+            one("link", "l", f"made{i}")
+            assert [agent("readlink", "l") for agent in (other, one, other)] == [f"made{i}"] * 3
+            other("relink", "l", f"moved{i}")
+            assert [agent("readlink", "l") for agent in (one, other, one)] == [f"moved{i}"] * 3
+            there.unlink()
+            there.symlink_to(f"outside{i}")
+            assert [agent("readlink", "l") for agent in (one, other, one)] == [f"outside{i}"] * 3
+            one("unlink", "l")
+            assert other("readlink", "l") == "ENOENT"
+
+
+def test_what_the_kernel_keeps_is_not_asked_for_again(unmounted):
+    """Of requests: the target of a link once, a name and its attributes each time."""
+    (unmounted.root / "out" / "l").symlink_to("target")
+    tool = unmounted.session
+    words = [tool.shunt.path, "mount", "--foreground", "-o", "debug", unmounted.root, unmounted.at]
+    with open(unmounted.log, "w") as log:
+        server = subprocess.Popen(words, env=environment(SHUNT_RUN_DIR=tool.run_base, SHUNT_NODE="n1"), stderr=log)
+    wait_until(lambda: is_mounted(unmounted.at))
+    for _ in range(10):
+        assert os.readlink(unmounted.at / "out" / "l") == "target" and os.lstat(unmounted.at / "out").st_nlink == 2
+    unmounted.umount().check()
+    assert server.wait(30) == 0
+    asked = re.findall(r"opcode: (\w+)", unmounted.log.read_text(errors="replace"))
+    assert asked.count("READLINK") == 1 and asked.count("LOOKUP") >= 30 and asked.count("GETATTR") >= 10
 
 
 def test_contents_that_change_under_an_open_file(agents):

