@@ -207,7 +207,7 @@ static int operate_rename_inside(struct rename *r)
     r->gone = (struct dirid){0, 0};
     for (size_t i = 0; code == 0 && i < sizeof steps / sizeof *steps; i++)
         code = steps[i](r);
-    return code;
+    return code == -ESTALE ? -ENOENT : code; /* another directory is there by now: in between there was nothing */
 }
 
 static int operate_rename_attempt(struct rename *r)

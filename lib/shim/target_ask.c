@@ -51,10 +51,14 @@ static int target_ask_gone(int code)
     return code == -ESTALE ? -ENOENT : code;
 }
 
+/* -ESTALE: another directory is there, which is not to be told as the place of this one. A coordinator that has it loaded there
+ * believes that without a look, and each call would find no leaf in it, and load it again. */
 int target_load(struct target *t)
 {
     char *text = t->scratch->text[0];
     struct names_root *root;
+    if (t->pin < 0 && target_parent_has_changed(t))
+        return -ESTALE;
     if (path_parent_text(t->path, t->parent_length, text) != 0)
         return -ENAMETOOLONG;
     int code = root_of_place(t->scratch, t->pin >= 0 ? t->pin : t->at, t->pin >= 0 ? "" : text, t->root->device, t->dir, &root);

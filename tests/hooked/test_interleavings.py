@@ -5,6 +5,7 @@ forced again with its guard taken away, and must then go wrong: else it shows no
 
 import json
 import os
+import pathlib
 import signal
 import subprocess
 
@@ -585,6 +586,21 @@ def test_what_concerns_a_directory_does_not_wait_for_who_waits_for_its_coordinat
     asking.go()
     assert (birth.answer(), asked.answer()) == ("None", "None")
     assert sorted(stage.does(other, "os.listdir()").strip("[]").split(", ")) == ["'m'", "'n'"]
+
+
+def test_a_directory_that_is_replaced_while_its_first_leaf_is_asked_for(stage):
+    """By a program without shunt: the file is made in the one that is there then, and nothing went wrong."""
+    asking = stage.meeting()
+    stage.begin(hooks=[asking.at("mark-asked")])
+    birth = stage.call(next(node for node in conftest.NODES if node != stage.ruler), f"make({str(stage.out)!r} + '/n')")
+    asking.reached()
+    stage.out.rmdir()
+    stage.out.mkdir()
+    asking.go()
+    assert birth.answer() == "None"
+    assert stage.session.names(stage.ruler, stage.out) == ["n"]
+    for member in stage.session.members():
+        assert "warning" not in (pathlib.Path(member["run_dir"]) / "log").read_text()
 
 
 @guarded("list-torn")
