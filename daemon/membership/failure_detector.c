@@ -120,8 +120,10 @@ static bool failure_detector_reaches_half(const struct shuntd *shuntd)
 
 static bool failure_detector_is_gone(const struct shuntd *shuntd, const struct session_member *member)
 {
-    return !roles_is_lost(member->home) &&
-           failure_detector_stands_still(shuntd, member->number, shuntd->session.lease + SESSION_BEAT) &&
+    const struct session *session = &shuntd->session;
+    const struct session_pulse *pulse = &shuntd->failure_detector->pulses[member->number];
+    return !roles_is_lost(member->home) && pulse->beat != 0 &&
+           session_pulse_is_over(pulse, session->system, session->lease + SESSION_BEAT) &&
            peers_knows(shuntd->peers, member->number) && peers_is_silent(shuntd->peers, member->number, UNHEARD);
 }
 
@@ -180,7 +182,8 @@ static void failure_detector_carry_out(struct disk_job *base, const struct shunt
     for (size_t i = 0; i < job->count; i++) {
         struct charge *charge = &job->charges[i];
         int code = session_observe(shuntd->root.path, &job->session, charge->number, &charge->pulse);
-        bool is_over = (code == 0 && charge->pulse.still >= job->session.lease) || BROKEN("lease-unawaited");
+        bool is_over = (code == 0 && session_pulse_is_over(&charge->pulse, job->session.system, job->session.lease)) ||
+                       BROKEN("lease-unawaited");
         charge->fenced = -EAGAIN;
         if (charge->lost && is_over)
             charge->fenced = BROKEN("unfenced") ? 0 : session_fence(shuntd->root.path, charge->branch);
@@ -219,8 +222,10 @@ static int failure_detector_look(struct shuntd *shuntd, uint64_t now)
     if (job == NULL)
         return -ENOMEM;
     job->job = (struct disk_job){.carry_out = failure_detector_carry_out, .finish = failure_detector_conclude};
-    job->session =
-        (struct session){.id = shuntd->session.id, .founded = shuntd->session.founded, .lease = shuntd->session.lease};
+    job->session = (struct session){.id = shuntd->session.id,
+                                    .founded = shuntd->session.founded,
+                                    .lease = shuntd->session.lease,
+                                    .system = shuntd->session.system};
     job->count = failure_detector_list_charges(shuntd, charges);
     for (size_t i = 0; i < job->count; i++) {
         job->charges[i] = (struct charge){.number = charges[i]->number,

@@ -4,10 +4,14 @@
 /* Heartbeats: a member sets the time of its file, others look whether it changes. The times of different hosts are
  * never compared with each other. */
 #include <errno.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
 
 #include "session/store.h"
 #include "union/disk.h"
+
+#define HEARTBEAT_GFS2 0x01161970
+#define HEARTBEAT_STALL (3 * SESSION_BEAT) /* from one read to the next, or in a read */
 
 static int heartbeat_open_beat(const char *root, const struct session *session, uint16_t number, char name[STORE_NAME_MAX])
 {
@@ -41,15 +45,28 @@ uint64_t session_beat_interval(size_t members)
     return all > SESSION_BEAT ? all : SESSION_BEAT;
 }
 
+static void heartbeat_count_silence(struct session_pulse *pulse, uint64_t began, uint64_t ended)
+{
+    const uint64_t gap = pulse->read > 0 && began > pulse->read ? began - pulse->read : 0;
+    const uint64_t counted = gap < SESSION_BEAT ? gap : SESSION_BEAT;
+    pulse->still += counted;
+    pulse->steady = ended - pulse->read > HEARTBEAT_STALL ? 0 : pulse->steady + counted;
+    pulse->silent = began > pulse->since ? began - pulse->since : 0;
+}
+
 void session_pulse_count(struct session_pulse *pulse, uint64_t beat, uint64_t began, uint64_t ended)
 {
-    uint64_t gap = pulse->read > 0 && began > pulse->read ? began - pulse->read : 0;
     if (beat != pulse->beat)
-        pulse->still = 0;
+        *pulse = (struct session_pulse){.beat = beat, .since = ended};
     else
-        pulse->still += gap < SESSION_BEAT ? gap : SESSION_BEAT;
-    pulse->beat = beat;
+        heartbeat_count_silence(pulse, began, ended);
     pulse->read = ended;
+}
+
+bool session_pulse_is_over(const struct session_pulse *pulse, uint64_t system, uint64_t time)
+{
+    const bool expels = system == OCFS2_SUPER_MAGIC || system == HEARTBEAT_GFS2;
+    return pulse->still >= time || (expels && pulse->steady >= HEARTBEAT_STALL && pulse->silent >= time);
 }
 
 /* 0 and what the file's time is, 0 without one; or -errno. What this node remembers of it does not count. */

@@ -165,9 +165,12 @@ int session_beat(const char *root, const struct session *, uint16_t number);
 
 /* What an observer knows of one member's heartbeats. Zero at first. */
 struct session_pulse {
-    uint64_t beat;  /* the last that was seen, 0: there is none */
-    uint64_t still; /* ns for which this observer saw that one, over reads that worked */
-    uint64_t read;  /* when the last read that worked returned, 0: none, or one failed since */
+    uint64_t beat;   /* the last that was seen, 0: there is none */
+    uint64_t still;  /* ns for which this observer saw that one, over reads that worked */
+    uint64_t read;   /* when the last read that worked returned, 0: none, or one failed since */
+    uint64_t since;  /* when the first read of that one returned */
+    uint64_t silent; /* ns from then until the last read that worked was begun */
+    uint64_t steady; /* what was added to `still` since the last stall */
 };
 
 /* Reads a heartbeat: 0 or -errno. Only time between two reads that worked counts for pulse->still, and no more
@@ -176,6 +179,11 @@ struct session_pulse {
 int session_observe(const char *root, const struct session *, uint16_t number, struct session_pulse *);
 /* The same with what was read between `began` and `ended` (clock_monotonic). Pure. */
 void session_pulse_count(struct session_pulse *, uint64_t beat, uint64_t began, uint64_t ended);
+/* Is a lease of `time` ns over that began before that heartbeat, and has the member had that long to send another one? Where
+ * the nodes' kernels are a cluster (`system`: statfs.f_type), which stalls until it has expelled a member, the stall counts as
+ * well: by then nothing is carried out any more that the member had called for. Some heartbeats without a stall must be missing
+ * after it, since it may have held up theirs. Pure. */
+bool session_pulse_is_over(const struct session_pulse *, uint64_t system, uint64_t time);
 
 /* Makes ROOT/.shunt with its README, session/ and b/, and the stamp; *restamped says that there was a
  * stamp of another directory, i.e. this root is a copy: the copied session was removed and a new stamp

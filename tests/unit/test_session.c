@@ -1299,6 +1299,37 @@ Test(beat, only_time_between_reads_counts)
     cr_assert_eq(pulse.still, 0);
 }
 
+/* From the first look at a heartbeat: the file system stalls for so long, then two-second looks follow, and so many work. */
+static struct session_pulse pulse_after_stall(uint64_t stall, int looks)
+{
+    struct session_pulse pulse = {0};
+    uint64_t now = 100 * CLOCK_SECOND;
+    session_pulse_count(&pulse, 5, now, now);
+    session_pulse_count(&pulse, 5, now + SESSION_BEAT, now + SESSION_BEAT + stall);
+    now += SESSION_BEAT + stall;
+    for (int i = 0; i < looks; i++, now += SESSION_BEAT)
+        session_pulse_count(&pulse, 5, now, now);
+    return pulse;
+}
+
+Test(beat, a_stall_counts_where_the_cluster_ends_it)
+{
+    const uint64_t lease = 15 * CLOCK_SECOND, stall = 60 * CLOCK_SECOND, ocfs2 = 0x7461636f, gfs2 = 0x01161970, nfs = 0x6969;
+    struct session_pulse pulse = pulse_after_stall(stall, 1);
+    cr_assert_not(session_pulse_is_over(&pulse, ocfs2, lease), "its heartbeat was held up as long as the look was");
+    pulse = pulse_after_stall(stall, 4);
+    cr_assert(session_pulse_is_over(&pulse, ocfs2, lease) && session_pulse_is_over(&pulse, gfs2, lease));
+    cr_assert_not(session_pulse_is_over(&pulse, nfs, lease), "what the other one called for may be carried out yet");
+    cr_assert_not(session_pulse_is_over(&pulse, ocfs2, stall + lease), "the lease itself is waited for");
+    pulse = pulse_after_stall(stall, 9);
+    cr_assert(session_pulse_is_over(&pulse, nfs, lease));
+    pulse = pulse_after_stall(0, 7);
+    cr_assert_not(session_pulse_is_over(&pulse, ocfs2, lease) || session_pulse_is_over(&pulse, nfs, lease));
+    session_pulse_count(&pulse, 6, 200 * CLOCK_SECOND, 200 * CLOCK_SECOND);
+    session_pulse_count(&pulse, 6, 300 * CLOCK_SECOND, 300 * CLOCK_SECOND);
+    cr_assert_not(session_pulse_is_over(&pulse, ocfs2, lease), "nor does a stop of the observer");
+}
+
 Test(beat, is_seen)
 {
     struct session_member mine = named_member("n1");
