@@ -54,6 +54,27 @@ int leave_take(const struct command *command, const char *word, enum leave *leav
     return -1;
 }
 
+/* Is it by this that Slurm hands the options of its plugin (tools/spank) on: to srun, or with a batch script? */
+static bool leave_is_of_plugin(const char *setting)
+{
+    static const char *const prefixes[] = {"_SLURM_SPANK_OPTION_shunt_", "SLURM_SPANK__SLURM_SPANK_OPTION_shunt_",
+                                           "SLURM_SPANK_SHUNT="};
+    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
+        if (strncmp(setting, prefixes[i], strlen(prefixes[i])) == 0)
+            return true;
+    return false;
+}
+
+/* In a child. They would put the export itself under shunt. */
+static void leave_forget_plugin(void)
+{
+    char **to = environ;
+    for (char **from = environ; *from != NULL; from++)
+        if (!leave_is_of_plugin(*from))
+            *to++ = *from;
+    *to = NULL;
+}
+
 /* In a child. The words of the job come by its environment, in which no character means anything to a shell. */
 static void leave_become_sbatch(const char *root, const char *shunt)
 {
@@ -61,6 +82,7 @@ static void leave_become_sbatch(const char *root, const char *shunt)
     snprintf(dependency, sizeof dependency, "--dependency=afterany:%.40s", getenv("SLURM_JOB_ID"));
     setenv("SHUNT_EXPORTED_BY", shunt, 1);
     setenv("SHUNT_EXPORTED_ROOT", root, 1);
+    leave_forget_plugin();
     stopping_release();
     execlp("sbatch", "sbatch", "--quiet", "--export=ALL", dependency, "--nodes=1", "--ntasks=1", "--job-name=shunt-export",
            "--wrap=exec \"$SHUNT_EXPORTED_BY\" export \"$SHUNT_EXPORTED_ROOT\"", (char *)NULL);

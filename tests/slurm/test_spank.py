@@ -56,6 +56,61 @@ def test_a_step_that_keeps(spank, root, shunt):
     assert spank.run(shunt, "export", root).returncode == 0 and is_plain(spank, root, 20)
 
 
+def test_files_leave_while_a_step_runs(spank, root, shunt):
+    """Each node's leave in the background; its program waits for that, and the rest leaves at the end."""
+    script = WORKS + f"until [ $({shunt} where $0/out/0.$SLURM_PROCID.20) = $0/out/0.$SLURM_PROCID.20 ]; do sleep 0.05; done; : >$0/out/$SLURM_PROCID"
+    done = srun(spank, root, script, "-N2", "--shunt-export=background,1")
+    assert done.returncode == 0, done.stderr
+    assert is_plain(spank, root, 42)
+
+
+def submitted_exports(cluster):
+    """The numbers of those jobs, and what they have for output."""
+    jobs = [line for line in cluster.run("scontrol", "-o", "show", "job").stdout.splitlines() if "JobName=shunt-export " in line]
+    jobs = [dict(word.split("=", 1) for word in line.split() if "=" in word) for line in jobs]
+    return {job["JobId"]: pathlib.Path(job["StdOut"]) for job in jobs}
+
+
+def assert_exported_by_a_job(cluster, root, earlier):
+    wait_for(lambda: not (root / ".shunt").exists(), what="the export")
+    jobs = submitted_exports(cluster)
+    number, = set(jobs) - set(earlier)
+    cluster.ended(number)
+    assert jobs[number].read_text() == f"exported 40 files in 1 directory: {root} is a plain directory\n"
+    jobs[number].unlink()
+    assert is_plain(cluster, root, 40)
+
+
+def test_the_export_of_a_step_is_submitted(spank, root):
+    earlier = submitted_exports(spank)
+    done = srun(spank, root, WORKS, "-N2", "--shunt-export=later,submit")
+    assert done.returncode == 0, done.stderr
+    assert_exported_by_a_job(spank, root, earlier)
+
+
+def test_the_export_of_a_script_that_is_ended_is_submitted(spank, root):
+    """As at its time limit. It is a job that is not under shunt itself."""
+    earlier, mark = submitted_exports(spank), root.parent / "waits"
+    job = spank.submit(f"#SBATCH --shunt={root}\n#SBATCH --shunt-export=later,submit\nsrun -N2 bash -c '{WORKS}' {root}\n"
+                       f": >{mark}; exec sleep 1000", "-N2", "--export=ALL,SHUNT_PLACEMENT=branch")
+    wait_for(mark.exists, what="the script")
+    spank.run("scancel", "--batch", "--signal=TERM", job)
+    spank.ended(job, "FAILED")
+    assert_exported_by_a_job(spank, root, earlier)
+
+
+def test_a_step_that_is_exported_later(spank, root, shunt):
+    done = srun(spank, root, WORKS, "--shunt-export=later")
+    assert done.returncode == 0 and done.stderr.count(f"(run 'shunt export {root}' on one node") == 1, done.stderr
+    assert spank.run(shunt, "export", root).returncode == 0 and is_plain(spank, root, 20)
+
+
+@pytest.mark.parametrize("when", ["soon", "background,86401"])
+def test_an_export_that_cannot_be_asked_for(spank, root, when):
+    done = srun(spank, root, "echo has run", f"--shunt-export={when}")
+    assert done.returncode == 255 and f"--shunt-export '{when}': not now, background" in done.stderr and "has run" not in done.stdout, done.stderr
+
+
 def test_a_step_without_the_option(spank):
     done = spank.run("srun", "-N2", "env")
     assert done.returncode == 0 and done.stderr == "" and not re.search("SHUNT_(ROOT|NODE|SERVED)|LD_PRELOAD", done.stdout), done.stdout

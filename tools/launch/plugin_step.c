@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -13,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "launch/agent.h"
 #include "launch/arguments.h"
 #include "leave.h"
@@ -27,9 +29,15 @@
         'r', "root", "DIR", "the shared directory; may be given again"                                                         \
     }
 
-const struct choice plugin_step_choices[] = {ROOT_CHOICE, {0}};
+#define EXPORT_CHOICE                                                                                                          \
+    {                                                                                                                          \
+        'e', "export", LEAVE_WORDS, "when to make roots plain directories again (default: now)"                                \
+    }
+
+const struct choice plugin_step_choices[] = {ROOT_CHOICE, EXPORT_CHOICE, {0}};
 const struct choice plugin_step_keep_choices[] = {
     ROOT_CHOICE,
+    EXPORT_CHOICE,
     {'n', "node", "NAME", "what this node is called"},
     {'j', "job", NULL, "a batch script: its session begins and ends here"},
     {0},
@@ -39,6 +47,8 @@ struct step {
     struct roots roots;
     const char *node;
     bool job;
+    enum leave leave;
+    uint64_t quiet; /* of --export background, in ns, else 0 */
     int agent_input;
     pid_t agent;
 };
@@ -46,12 +56,14 @@ struct step {
 /* A status, or COMMAND_END. */
 static int plugin_step_take_options(struct step *step, const struct command *command, int argc, char **argv)
 {
-    int option;
-    while ((option = command_option(command, argc, argv)) >= 0)
+    int option = 0;
+    while (option >= 0 && (option = command_option(command, argc, argv)) >= 0)
         if (option == 'n')
             step->node = optarg;
         else if (option == 'j')
             step->job = true;
+        else if (option == 'e')
+            option = leave_take(command, optarg, &step->leave, &step->quiet) < 0 ? COMMAND_WRONG : 0;
         else if (roots_add(&step->roots, optarg) < 0)
             return STATUS_FAILED;
     return option == COMMAND_END ? COMMAND_END : command_status(option);
@@ -92,13 +104,13 @@ int plugin_step_begin(const struct command *command, int argc, char **argv)
     return status;
 }
 
-static int plugin_step_leave(const struct roots *roots)
+static int plugin_step_leave(const struct roots *roots, enum leave leave)
 {
     struct roots outer;
     int status = STATUS_OK;
     plugin_step_find_outer(&outer);
     for (size_t i = 0; i < roots->count; i++) {
-        const int left = roots_has(&outer, roots->paths[i]) ? STATUS_OK : leave_root(roots->paths[i], LEAVE_NOW, NULL);
+        const int left = roots_has(&outer, roots->paths[i]) ? STATUS_OK : leave_root(roots->paths[i], leave, NULL);
         status = left != STATUS_OK ? left : status;
     }
     roots_finish(&outer);
@@ -110,7 +122,7 @@ int plugin_step_end(const struct command *command, int argc, char **argv)
     static struct step step;
     int status = plugin_step_take_options(&step, command, argc, argv);
     if (status == COMMAND_END)
-        status = plugin_step_leave(&step.roots);
+        status = plugin_step_leave(&step.roots, step.leave);
     roots_finish(&step.roots);
     return status;
 }
@@ -148,6 +160,10 @@ static void plugin_step_compose_agent(const struct step *step, struct arguments 
     if (step->node) {
         arguments_add(words, "--node");
         arguments_add(words, step->node);
+    }
+    if (step->quiet != 0) {
+        arguments_add(words, "--" AGENT_QUIET);
+        arguments_format(words, "%" PRIu64, (uint64_t)(step->quiet / CLOCK_SECOND));
     }
 }
 
@@ -216,7 +232,7 @@ static int plugin_step_keep_node(struct step *step)
     while (waitpid(step->agent, NULL, 0) < 0 && errno == EINTR)
         continue;
     plugin_step_handle(plugin_step_ending, SIG_DFL); /* an export ends in order */
-    return exports && step->job ? plugin_step_leave(&step->roots) : STATUS_OK;
+    return exports && step->job ? plugin_step_leave(&step->roots, step->leave) : STATUS_OK;
 }
 
 int plugin_step_keep(const struct command *command, int argc, char **argv)

@@ -7,9 +7,9 @@
  * STEP_BEGIN, once, before the step starts: takes over what killed jobs left.
  *
  * STEP_KEEP, on each node: an agent (agent.h) that signals to the whole step do not end. With --job it also begins, and exports
- * once its daemons have stopped if standard input had STEP_EXPORT before its end.
+ * once its daemons have stopped if standard input had STEP_EXPORT before its end; --export says when, as of shunt-launch.
  *
- * STEP_END, once, when all agents have stopped: exports what no surrounding session serves. */
+ * STEP_END, once, when all agents have stopped: exports what no surrounding session serves; --export likewise. */
 
 #include "command.h"
 

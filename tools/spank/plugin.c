@@ -32,11 +32,11 @@ SPANK_PLUGIN(shunt, 1)
 static struct {
     const char *bin;
     const char *roots; /* NULL: none of this is asked for */
-    int keeps;
-    int began;        /* the session of srun's step */
-    uint32_t running; /* tasks of this node */
+    const char *leave; /* shunt-launch's --export; owned, or a literal */
+    int began;         /* the session of srun's step */
+    uint32_t running;  /* tasks of this node */
     struct node node;
-} plugin = {.bin = SHUNT_BIN, .node = {-1, -1, -1, -1}};
+} plugin = {.bin = SHUNT_BIN, .leave = "now", .node = {-1, -1, -1, -1}};
 
 /* Options. */
 
@@ -54,14 +54,27 @@ static int plugin_take_root(int value, const char *list, int remote)
 
 static int plugin_take_keep(int value, const char *argument, int remote)
 {
-    plugin.keeps = 1;
+    plugin.leave = "never";
+    return 0;
+}
+
+static int plugin_take_export(int value, const char *when, int remote)
+{
+    const char *fault = when ? tool_complain_export(when) : "no time";
+    if (fault)
+        slurm_error("--shunt-export '%s': %s", when ? when : "", fault);
+    char *copy = fault ? NULL : strdup(when);
+    if (!copy)
+        return -1;
+    plugin.leave = copy;
     return 0;
 }
 
 static struct spank_option plugin_options[] = {
     {"shunt", "DIR[:DIR...]", "spread the files of DIR over directories of the nodes, shown as one (shunt-slurm(7))", 1, 0,
      plugin_take_root},
-    {"shunt-keep", NULL, "do not export DIR at the end (shunt export does)", 0, 0, plugin_take_keep},
+    {"shunt-export", "WHEN", "when to export DIR: " TOOL_EXPORT_WORDS " (default: now)", 1, 0, plugin_take_export},
+    {"shunt-keep", NULL, "as --shunt-export=never", 0, 0, plugin_take_keep},
 };
 
 int slurm_spank_init(spank_t spank, int count, char *words[])
@@ -90,12 +103,12 @@ int slurm_spank_init_post_opt(spank_t spank, int count, char *words[])
     return 0;
 }
 
-static int plugin_run_for_srun(const char *command)
+static int plugin_run_for_srun(const char *command, const char *when)
 {
     struct tool tool;
     int status = -1;
     if (tool_init(&tool, plugin.bin, "shunt-launch", environ, NULL, 0) == 0 && tool_add(&tool, command) == 0 &&
-        tool_add_roots(&tool, plugin.roots) == 0)
+        tool_add_roots(&tool, plugin.roots) == 0 && (!when || tool_add_export(&tool, when) == 0))
         status = tool_run(&tool);
     tool_finish(&tool);
     return status;
@@ -106,7 +119,7 @@ int slurm_spank_local_user_init(spank_t spank, int count, char *words[])
     if (!plugin.roots)
         return 0;
     plugin.began = 1;
-    return plugin_run_for_srun(STEP_BEGIN) == 0 ? 0 : -1;
+    return plugin_run_for_srun(STEP_BEGIN, NULL) == 0 ? 0 : -1;
 }
 
 /* A node. */
@@ -155,7 +168,8 @@ static int plugin_start(char **environment, const char *node, uint32_t step)
     struct tool tool;
     int error = -1;
     if (tool_init(&tool, plugin.bin, "shunt-launch", environment, NULL, 0) == 0 && tool_add(&tool, STEP_KEEP) == 0 &&
-        tool_add_roots(&tool, plugin.roots) == 0 && tool_add(&tool, "--node") == 0 && tool_add(&tool, node) == 0 &&
+        tool_add_roots(&tool, plugin.roots) == 0 && tool_add_export(&tool, plugin.leave) == 0 &&
+        tool_add(&tool, "--node") == 0 && tool_add(&tool, node) == 0 &&
         (step != SLURM_BATCH_SCRIPT || tool_add(&tool, "--job") == 0))
         error = node_start(&plugin.node, &tool);
     tool_finish(&tool);
@@ -218,14 +232,14 @@ int slurm_spank_task_exit(spank_t spank, int count, char *words[])
     if (!plugin_serves(spank, &step) || plugin.running == 0 || --plugin.running > 0)
         return 0;
     spank_get_item(spank, S_TASK_EXIT_STATUS, &status);
-    node_stop(&plugin.node, step == SLURM_BATCH_SCRIPT && !plugin.keeps && WIFEXITED(status));
+    node_stop(&plugin.node, step == SLURM_BATCH_SCRIPT && (WIFEXITED(status) || !strncmp(plugin.leave, "later", 5)));
     return 0;
 }
 
 int slurm_spank_exit(spank_t spank, int count, char *words[])
 {
-    if (plugin.began && !plugin.keeps)
-        plugin_run_for_srun(STEP_END); /* its messages are all that it changes */
+    if (plugin.began)
+        plugin_run_for_srun(STEP_END, plugin.leave); /* its messages are all that it changes */
     node_stop(&plugin.node, 0);
     return 0;
 }

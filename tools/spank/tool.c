@@ -26,6 +26,25 @@ const char *tool_complain_roots(const char *list)
     return count > TOOL_ROOTS ? "too many directories (use one further up)" : NULL;
 }
 
+/* From 1 to a day, as shunt-launch takes them. */
+static int tool_is_seconds(const char *text)
+{
+    char *end;
+    const long seconds = strtol(text, &end, 10);
+    return *text >= '0' && *text <= '9' && *end == '\0' && seconds >= 1 && seconds <= 86400;
+}
+
+const char *tool_complain_export(const char *when)
+{
+    static const char *const words[] = {"now", "background", "later", "later,submit", "never"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (!strcmp(when, words[i]))
+            return NULL;
+    if (!strncmp(when, "background,", 11) && tool_is_seconds(when + 11))
+        return NULL;
+    return "not " TOOL_EXPORT_WORDS;
+}
+
 static int tool_set_environment(struct tool *tool, char *const *environment, const char *node, int preloads)
 {
     size_t count = 0, at = 0;
@@ -81,6 +100,11 @@ int tool_add_roots(struct tool *tool, const char *list)
         at = at[length] == ':' ? at + length + 1 : NULL;
     }
     return error;
+}
+
+int tool_add_export(struct tool *tool, const char *when)
+{
+    return tool_add(tool, "--export") < 0 || tool_add(tool, when) < 0 ? -1 : 0;
 }
 
 /* The descriptors of srun and slurmstepd, and what these block or ignore, are their own. */

@@ -23,6 +23,10 @@ struct tool {
 /* A list of roots, with colons between: NULL if it is well formed, or else what is wrong with it. */
 const char *tool_complain_roots(const char *list);
 
+/* When to export, in the words of shunt-launch: NULL if it knows them, or else what is wrong. */
+#define TOOL_EXPORT_WORDS "now, background, background,SECONDS, later, later,submit or never"
+const char *tool_complain_export(const char *when);
+
 /* `bin`/`name` with a first word, in that environment, to which node is added if it is not NULL. Without the preload library of
  * a session around it, whose daemons may be on another node; `preloads`: with it. 0, or -1: no memory, or a path that is too
  * long. */
@@ -31,6 +35,8 @@ void tool_finish(struct tool *);
 int tool_add(struct tool *, const char *word);
 /* --root DIR for each of a list. */
 int tool_add_roots(struct tool *, const char *list);
+/* --export WHEN. */
+int tool_add_export(struct tool *, const char *when);
 
 /* In a child: executes it; returns if it cannot be executed. `output`: its standard output, and input if `both`; or -1. */
 void tool_become(const struct tool *, int output, int both);
