@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "client_requests.h"
 #include "copy.h"
+#include "export_owners.h"
 #include "hold.h"
 #include "json.h"
 #include "mirrors.h"
@@ -37,7 +38,9 @@ struct export
     struct disk_rename renaming;
     const struct union_name *linked[LINKED_MAX]; /* in the trunk, and in that leaf still */
     size_t linked_count;
-    bool stays; /* a file of this directory was refused, or is in its leaf still */
+    struct export_owners owners;
+    uint64_t underway; /* files that an owner has renamed by what it said last */
+    bool stays;        /* a file of this directory was refused, or is in its leaf still */
     struct union_root root;
     struct progress progress;
     uint64_t began, requests; /* when it began, and what the file system's client had sent by then */
@@ -127,12 +130,13 @@ static void export_show_progress(struct export *export)
 {
     if (!progress_due(&export->progress))
         return;
-    const double rate = (double)export->files / (export_seconds(export) + 1e-9);
-    const size_t left = export->about > export->files ? export->about - export->files : 0;
+    const size_t files = export->files + export->underway;
+    const double rate = (double)files / (export_seconds(export) + 1e-9);
+    const size_t left = export->about > files ? export->about - files : 0;
     char rest[64] = "";
-    if (export->files > 0)
+    if (files > 0)
         snprintf(rest, sizeof rest, ", %.0f files/s, about %.0f s left", rate, (double)left / rate);
-    progress_line(&export->progress, "exported %zu of about %zu files in %zu directories%s", export->files, export->about,
+    progress_line(&export->progress, "exported %zu of about %zu files in %zu directories%s", files, export->about,
                   export->directories, rest);
 }
 
@@ -191,6 +195,30 @@ static void export_close_leaf(struct export *export, const struct folder *folder
     export->leaf_fd = -1;
 }
 
+static void export_show_owner(void *export, uint64_t files)
+{
+    ((struct export *)export)->underway = files;
+    export_show_progress(export);
+}
+
+/* What other nodes made, they rename, before the rest is looked at. */
+static void export_by_owners(struct export *export, const struct folder *folder)
+{
+    const uint64_t files = export->owners.files, looked = export->owners.looked;
+    export_owners_empty(&export->owners, &export->root, folder, export_show_owner, export);
+    export->underway = 0;
+    export->files += export->owners.files - files;
+    export->looked += export->owners.looked - looked;
+}
+
+/* Has its owner renamed it? A look at its new name would then find it. */
+static bool export_has_left(const struct export *export, const struct union_name *name)
+{
+    struct statx stat;
+    return export_owners_state(&export->owners, name) == EXPORT_OWNERS_SOME &&
+           sys_statx(export->leaf_fd, name->on_disk, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &stat) == -ENOENT;
+}
+
 /* The leaf of one file, kept for those after it. A file system that is asked for each part of a path is asked for the names
  * alone. */
 static int export_open_leaf(struct export *export, const struct folder *folder, const struct union_name *name)
@@ -213,6 +241,8 @@ static int export_move_file(struct export *export, const char *where, const stru
 {
     struct disk_rename *renaming = &export->renaming;
     int error = export_open_leaf(export, folder, name);
+    if (error == 0 && export_has_left(export, name))
+        error = -ENOENT;
     if (error < 0)
         return error;
     error = disk_rename_next(renaming, export->leaf_fd, name->on_disk, folder->fd, name->name);
@@ -272,13 +302,13 @@ static int export_compare_leaves(const void *a, const void *b)
     return one < other ? -1 : 1;
 }
 
-/* What is redirected, one leaf after the other: malloc'ed, NULL without memory. */
-static const struct union_name **export_order_by_leaf(const struct listing *listing, size_t *count)
+/* What is redirected and has not left, one leaf after the other: malloc'ed, NULL without memory. */
+static const struct union_name **export_order_by_leaf(const struct export *export, const struct listing *listing, size_t *count)
 {
     const struct union_name **names = malloc((listing->count + 1) * sizeof *names);
     *count = 0;
     for (size_t i = 0; i < listing->count && names != NULL; i++)
-        if (listing->names[i].branch > 0)
+        if (listing->names[i].branch > 0 && export_owners_state(&export->owners, &listing->names[i]) != EXPORT_OWNERS_ALL)
             names[(*count)++] = &listing->names[i];
     if (names != NULL)
         qsort(names, *count, sizeof *names, export_compare_leaves);
@@ -289,7 +319,8 @@ static const struct union_name **export_order_by_leaf(const struct listing *list
 static int export_files(struct export *export, const struct folder *folder)
 {
     size_t count;
-    const struct union_name **names = export_order_by_leaf(&folder->listing, &count);
+    export_by_owners(export, folder);
+    const struct union_name **names = export_order_by_leaf(export, &folder->listing, &count);
     int error = names != NULL ? 0 : -ENOMEM;
     export->stays = false;
     for (size_t i = 0; i < count && (error == 0 || error == -ECANCELED); i++) {
@@ -565,6 +596,7 @@ static void export_add_to_sum(const struct export *export, struct export_sum *su
 {
     uint64_t sent;
     sum->files += export->files;
+    sum->by_owners += export->owners.files;
     sum->directories += export->directories;
     if (export_requests(export, &sent)) {
         sum->has_requests = true;
@@ -704,7 +736,9 @@ static int export_claimed(struct export *export)
     if (taken < 0)
         return STATUS_FAILED;
     int error = hold_look_at_root(&export->root);
+    export_owners_init(&export->owners, export->options->careful ? NULL : export->options->owners, &export->root);
     int status = error < 0 ? STATUS_FAILED : export_held(export);
+    export_owners_finish(&export->owners);
     hold_release(&hold);
     return status;
 }

@@ -15,23 +15,27 @@
 
 #include "command.h"
 
+struct owners;
+
 /* What was exported, added up over several roots. */
 struct export_sum {
     size_t files, directories;
-    size_t yielded; /* roots that others of the same user go on with, or export */
+    size_t by_owners; /* of the files */
+    size_t yielded;   /* roots that others of the same user go on with, or export */
     bool has_requests;
     uint64_t requests; /* that this host's client sent meanwhile, where the file system tells (client_requests.h) */
 };
 
 struct export_options {
-    bool dry_run;           /* only say what would be done */
-    bool copy;              /* copy what no rename gets into its place (copy.h) */
-    bool careful;           /* link and remove where the file system has no rename that replaces nothing */
-    bool json;              /* the result as an object */
-    bool progress;          /* show it even if standard error is no terminal */
-    bool quiet;             /* say nothing of success */
-    bool yields;            /* leave a root to others of the same user that use it, or export it: that is no failure */
-    struct export_sum *sum; /* gets what was exported added, or NULL */
+    bool dry_run;                /* only say what would be done */
+    bool copy;                   /* copy what no rename gets into its place (copy.h) */
+    bool careful;                /* link and remove where the file system has no rename that replaces nothing */
+    bool json;                   /* the result as an object */
+    bool progress;               /* show it even if standard error is no terminal */
+    bool quiet;                  /* say nothing of success */
+    bool yields;                 /* leave a root to others of the same user that use it, or export it: that is no failure */
+    const struct owners *owners; /* nodes that rename what they made (owner.h), or NULL */
+    struct export_sum *sum;      /* gets what was exported added, or NULL */
 };
 
 /* The exit status: STATUS_OK, STATUS_FAILED after a complaint, or 128 and the signal that interrupted it. */

@@ -108,9 +108,9 @@ static int leave_submit(const char *root)
     return STATUS_FAILED;
 }
 
-int leave_root(const char *root, enum leave leave, struct export_sum *sum)
+int leave_root(const char *root, enum leave leave, const struct owners *owners, struct export_sum *sum)
 {
-    const struct export_options options = {.quiet = true, .yields = true, .sum = sum};
+    const struct export_options options = {.quiet = true, .yields = true, .owners = owners, .sum = sum};
     if (leave == LEAVE_NOW)
         return export_root(root, &options);
     if (leave != LEAVE_NEVER && session_is_served(root)) /* the last one says it, or submits it */
@@ -139,5 +139,5 @@ void leave_undo(const struct roots *roots, const bool was_plain[ROOTS_MAX])
 {
     for (size_t i = 0; i < roots->count; i++)
         if (was_plain[i] && !leave_is_plain(roots->paths[i]))
-            leave_root(roots->paths[i], LEAVE_NOW, NULL);
+            leave_root(roots->paths[i], LEAVE_NOW, NULL, NULL);
 }

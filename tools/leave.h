@@ -10,6 +10,7 @@
 
 struct command;
 struct export_sum;
+struct owners;
 
 enum leave {
     LEAVE_NOW,
@@ -22,9 +23,9 @@ enum leave {
  * end; *quiet is then how long names of a directory stand still, in ns, before it leaves (live.h), else 0. */
 #define LEAVE_WORDS "now|background[,SECONDS]|later|never"
 int leave_take(const struct command *, const char *word, enum leave *, uint64_t *quiet);
-/* Once for each root; the sum gets what was exported now added, or is NULL. The exit status of a command that did nothing else;
- * it complains. */
-int leave_root(const char *root, enum leave, struct export_sum *);
+/* Once for each root; the sum gets what was exported now added, or is NULL; owners as in export.h, or NULL. The exit status of
+ * a command that did nothing else; it complains. */
+int leave_root(const char *root, enum leave, const struct owners *, struct export_sum *);
 
 /* Which roots are plain, before anything is started. */
 void leave_note_plain(const struct roots *, bool plain[ROOTS_MAX]);

@@ -676,7 +676,7 @@ def test_the_last_line_as_json(launch, root):
     said = json.loads(result.err.splitlines()[-1])
     seconds = said.pop("export_seconds"), said.pop("waited_seconds")
     requests = said.pop("export_requests")
-    assert said == {"operations": 1, "redirected": 1, "exported": True, "exported_files": 1} and min(seconds) >= 0
+    assert said == {"operations": 1, "redirected": 1, "exported": True, "exported_files": 1, "exported_by_owners": 0} and min(seconds) >= 0
     assert (requests is None) == (run(["stat", "-f", "-c", "%T", root]).check() != "nfs\n")
     said = json.loads(launch(root, "--keep", *words).err.splitlines()[-1])
     assert not said["exported"] and said["exported_files"] == 0

@@ -144,7 +144,7 @@ static int command_run_leave(const struct run *run)
 {
     int status = STATUS_OK;
     for (size_t i = 0; i < run->roots.count; i++) {
-        int answer = leave_root(run->roots.paths[i], run->leave, NULL);
+        int answer = leave_root(run->roots.paths[i], run->leave, NULL, NULL);
         status = answer > status ? answer : status;
     }
     return status;

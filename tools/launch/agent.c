@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,9 +19,11 @@
 #include "daemon.h"
 #include "kept.h"
 #include "live.h"
+#include "owner.h"
 #include "signal_wait.h"
 #include "session/session.h"
 #include "share.h"
+#include "union/layout.h"
 
 #define PATIENCE 60 /* seconds for a daemon to end */
 
@@ -38,6 +41,7 @@ struct agent_process {
     struct daemon_options options;
     const char *node;
     bool wrong;     /* a root is not there */
+    bool rests;     /* it stays for an export */
     uint64_t quiet; /* of --export background, in seconds, else 0 */
     struct background background;
     struct signal_wait watch;
@@ -59,11 +63,13 @@ static bool agent_reap(void)
     return pid == 0;
 }
 
-static bool agent_input_ends(void)
+/* At the end of the input, or at AGENT_REST, which is its first line. */
+static bool agent_input_ends(struct agent_process *agent)
 {
-    char bytes[512];
+    char bytes[sizeof AGENT_REST];
     ssize_t length = read(STDIN_FILENO, bytes, sizeof bytes);
-    return length == 0 || (length < 0 && errno != EINTR && errno != EAGAIN);
+    agent->rests |= length == sizeof bytes && memcmp(bytes, AGENT_REST "\n", sizeof bytes) == 0;
+    return agent->rests || length == 0 || (length < 0 && errno != EINTR && errno != EAGAIN);
 }
 
 /* Until standard input ends, or a second signal comes, or the time after the first is over. */
@@ -75,7 +81,7 @@ static void agent_keep(struct agent_process *agent)
     while (end == 0 || clock_monotonic() < end) {
         const size_t count = shares_watch(&agent->shares, watched + 1);
         int signal = signal_wait_next(&agent->watch, watched, 1 + count, end ? 1000 : -1);
-        if (watched[0].revents && agent_input_ends())
+        if (watched[0].revents && agent_input_ends(agent))
             return;
         if (signal > 0 && end)
             return;
@@ -131,13 +137,74 @@ static bool agent_end_children(struct agent_process *agent)
     return !are_left;
 }
 
-static void agent_stop(struct agent_process *agent)
+static bool agent_stop(struct agent_process *agent)
 {
     agent_tell_counts(agent);
     bool stopped = shares_leave(&agent->shares) == 0;
     if (agent->shares.left == 0)
         stopped = agent_end_children(agent) && stopped;
     agent_tell(agent, stopped ? AGENT_STOPPED : AGENT_STUCK);
+    return stopped;
+}
+
+/* Orders of the export that follows. */
+
+struct agent_order {
+    const struct agent_process *agent;
+    uint64_t told;
+};
+
+/* As long as the launch is on the other end of the input: a pipe of it, or a socket of sshd's. */
+static bool agent_goes_on(void *context, uint64_t files)
+{
+    struct agent_order *order = context;
+    struct pollfd input = {.fd = STDIN_FILENO, .events = POLLRDHUP};
+    if (poll(&input, 1, 0) > 0 && (input.revents & (POLLHUP | POLLRDHUP | POLLERR)) != 0)
+        return false;
+    if (clock_monotonic() < order->told + CLOCK_SECOND / 2)
+        return true;
+    order->told = clock_monotonic();
+    printf(AGENT_WORD " %s " AGENT_MOVING " %" PRIu64 "\n", order->agent->options.node, files);
+    return fflush(stdout) == 0;
+}
+
+static bool agent_is_meant(const struct agent_process *agent, const char *branch)
+{
+    uint32_t incarnation;
+    const size_t length = layout_branch_node(branch, strlen(branch), &incarnation);
+    return length == strlen(agent->options.node) && memcmp(branch, agent->options.node, length) == 0;
+}
+
+/* A launcher may hand all lines to all nodes. */
+static void agent_take_order(const struct agent_process *agent, const char *line)
+{
+    static struct owner_order what;
+    struct agent_order order = {agent, clock_monotonic()};
+    struct owner_answer answer;
+    if (owner_order_parse(&what, line) < 0 || !agent_is_meant(agent, what.branch))
+        return;
+    owner_carry_out(&what, agent_goes_on, &order, &answer);
+    printf(AGENT_WORD " %s " AGENT_MOVED " %" PRIu64 " %" PRIu64 " %d\n", agent->options.node, answer.files, answer.looked,
+           answer.is_empty);
+    fflush(stdout);
+}
+
+static void agent_take_orders(const struct agent_process *agent)
+{
+    static char text[OWNER_LINE_MAX];
+    size_t length = 0;
+    for (ssize_t more; (more = read(STDIN_FILENO, text + length, sizeof text - length)) != 0;) {
+        if (more < 0 && errno != EINTR)
+            return;
+        length += more > 0 ? (size_t)more : 0;
+        for (char *end; (end = memchr(text, '\n', length)) != NULL;) {
+            *end = '\0';
+            agent_take_order(agent, text);
+            length -= (size_t)(end + 1 - text);
+            memmove(text, end + 1, length);
+        }
+        length = length == sizeof text ? 0 : length; /* no line of ours is that long */
+    }
 }
 
 static void agent_serve(struct agent_process *agent)
@@ -152,7 +219,8 @@ static void agent_serve(struct agent_process *agent)
         background_begin(&agent->background, &agent->roots, agent->options.node, agent->quiet * CLOCK_SECOND);
     agent_keep(agent);
     background_end(&agent->background);
-    agent_stop(agent);
+    if (agent_stop(agent) && agent->rests)
+        agent_take_orders(agent);
     signal_wait_finish(&agent->watch);
 }
 

@@ -4,7 +4,8 @@
 
 /* One for each node: starts the daemons of its roots, stops them in order when its standard input ends, and
  * lives in between. The launch is on the other end of that pipe, so when it ends, however it ends, the
- * daemons do too.
+ * daemons do too. After the line AGENT_REST they stop, and it waits for the orders of an export that begins then (owner.h),
+ * until that end.
  *
  * It tells how it goes on standard output, a line each: AGENT_WORD, the node's name, and one of the words
  * below. Its own exit status is 0, since launchers kill the others when one fails. */
@@ -22,6 +23,9 @@
 #define AGENT_COUNTED "counted" /* with operations, redirected files and ms waited of its daemons, before these stop */
 #define AGENT_STOPPED "stopped"
 #define AGENT_STUCK "stuck" /* a daemon did not end */
+#define AGENT_REST "rest"
+#define AGENT_MOVING "moving" /* with the files that were renamed so far, now and then */
+#define AGENT_MOVED "moved"   /* an order was carried out: with files, those looked at, and 1 if nothing is left */
 
 /* Of the daemons of a node, or of all. */
 struct agent_counts {

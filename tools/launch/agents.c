@@ -59,7 +59,7 @@ static void agents_close_pipe(int *fd)
     *fd = -1;
 }
 
-static void agents_dismiss(struct agents *agents)
+void agents_dismiss(struct agents *agents)
 {
     agents->dismissed = true;
     for (size_t i = 0; i < agents->count; i++)
@@ -78,6 +78,10 @@ static void agents_mark_served(struct agents *agents, struct agents_member *memb
     if (at < end)
         agents->serves[at] = true;
     member->served++;
+    if (agents->named_count < agents->nodes->count && strlen(name) <= LAYOUT_NODE_MAX) {
+        agents->named[agents->named_count].member = member;
+        strcpy(agents->named[agents->named_count++].name, name);
+    }
 }
 
 static void agents_take_failure(struct agents *agents, const struct agents_member *member, const char *name)
@@ -107,11 +111,31 @@ static void agents_take_word(struct agents *agents, struct agents_member *member
         agents_mark_served(agents, member, name);
     else if (!strcmp(word, AGENT_STOPPED))
         member->stopped++;
+    else if (!strcmp(word, AGENT_STUCK))
+        member->stuck++;
     else if (!strcmp(word, AGENT_FAILED))
         agents_take_failure(agents, member, name);
     else if (!strcmp(word, AGENT_DIED))
         error_report("node %s: a daemon has ended, and calls that need it fail with EIO (run 'shunt start' on that node)",
                      name);
+}
+
+/* What the node says that carries out an order. */
+static void agents_take_order(struct agents *agents, const char *name, const char *report)
+{
+    struct agents_order *order = &agents->order;
+    struct owner_answer answer;
+    unsigned is_empty;
+    if (order->node == NULL || strcmp(order->node, name) != 0)
+        return;
+    order->heard = clock_monotonic();
+    if (sscanf(report, AGENT_WORD " %*s " AGENT_MOVING " %" SCNu64, &order->files) == 1 ||
+        sscanf(report, AGENT_WORD " %*s " AGENT_MOVED " %" SCNu64 " %" SCNu64 " %u", &answer.files, &answer.looked,
+               &is_empty) != 3)
+        return;
+    answer.is_empty = is_empty == 1;
+    order->answer = answer;
+    order->answered = true;
 }
 
 /* Launchers may put something before a line, and say things of their own. */
@@ -121,6 +145,10 @@ static void agents_take_line(struct agents *agents, struct agents_member *member
     const char *report = strstr(member->text, AGENT_WORD " ");
     if (report && sscanf(report, AGENT_WORD " %255s " AGENT_COUNTED " %15s", name, word) == 2)
         agents_take_counts(agents, report);
+    else if (report && sscanf(report, AGENT_WORD " %255s " AGENT_MOVING " %15s", name, word) == 2)
+        agents_take_order(agents, name, report);
+    else if (report && sscanf(report, AGENT_WORD " %255s " AGENT_MOVED " %15s", name, word) == 2)
+        agents_take_order(agents, name, report);
     else if (report && sscanf(report, AGENT_WORD " %255s %15s", name, word) == 2)
         agents_take_word(agents, member, name, word);
     else if (member->length > 0)
@@ -190,7 +218,9 @@ int agents_wait(struct agents *agents, struct signal_wait *watch, int millisecon
             all[count] = (struct pollfd){.fd = agents->members[i].from, .events = POLLIN};
             of[count++] = &agents->members[i];
         }
-    int signal = signal_wait_next(watch, all, count, milliseconds);
+    int signal = watch != NULL ? signal_wait_next(watch, all, count, milliseconds) : 0;
+    if (watch == NULL)
+        poll(all, count, milliseconds);
     for (size_t i = 0; i < count; i++)
         if (all[i].revents)
             agents_read_member(agents, of[i]);
@@ -207,7 +237,7 @@ static bool agents_all_serve(const struct agents *agents)
     return true;
 }
 
-static bool agents_any_lives(const struct agents *agents)
+bool agents_any_lives(const struct agents *agents)
 {
     for (size_t i = 0; i < agents->count; i++)
         if (agents->members[i].pid > 0)
@@ -243,7 +273,7 @@ int agents_start(struct agents *agents, struct signal_wait *watch)
     return agents->failed || !agents_all_serve(agents) ? -1 : 0;
 }
 
-static int agents_complain_unstopped(const struct agents *agents)
+int agents_complain_unstopped(const struct agents *agents)
 {
     int answer = 0;
     for (size_t i = 0; i < agents->count; i++) {

@@ -10,7 +10,9 @@
 
 #include "launch/agent.h"
 #include "launch/nodes.h"
+#include "owner.h"
 #include "signal_wait.h"
+#include "union/layout.h"
 #include "launch/arguments.h"
 
 enum agents_means { AGENTS_SSH = 0, AGENTS_SRUN, AGENTS_OPENMPI, AGENTS_HYDRA };
@@ -26,17 +28,37 @@ struct agents_plan {
 struct agents_member {
     struct arguments words;
     size_t first, count, served, stopped;
+    size_t stuck; /* nodes whose daemons did not end */
+    bool is_here; /* of this host, and not a pretended node */
+    bool is_lost; /* its nodes are not told anything any more */
     pid_t pid;    /* 0: not started, or over */
     int to, from; /* pipes; -1: closed */
     size_t length;
     char text[512]; /* what it said of the line that is not over */
 };
 
+/* A node by the name that its agent told. */
+struct agents_node {
+    char name[LAYOUT_NODE_MAX + 1];
+    struct agents_member *member;
+};
+
+/* The order that is being carried out (agents_rest.h). */
+struct agents_order {
+    const char *node; /* NULL: none is */
+    bool answered;
+    uint64_t files, heard; /* renamed so far; when it said so */
+    struct owner_answer answer;
+};
+
 struct agents {
     const struct nodes *nodes;
     size_t count;
     struct agents_member *members;
-    bool *serves;                 /* of each node */
+    bool *serves;              /* of each node */
+    struct agents_node *named; /* those that serve */
+    size_t named_count;
+    struct agents_order order;
     struct agent_counts counts;   /* of the nodes that told */
     bool failed, told, dismissed; /* something went wrong; that was said; all were told to end */
 };
@@ -52,8 +74,14 @@ void agents_finish(struct agents *);
 /* Starts all at once. 0 when all serve; -1 after a complaint, or the number of a signal that came: then some
  * may serve. */
 int agents_start(struct agents *, struct signal_wait *);
-/* As signal_wait_next, with an eye on the agents. */
+/* As signal_wait_next, with an eye on the agents. Without signal_wait (NULL) it is 0. */
 int agents_wait(struct agents *, struct signal_wait *, int milliseconds);
 /* Tells all to stop, waits for their end. 0: every daemon that served has ended in order; -1 after a
  * complaint. A signal meanwhile is the number of it: they go on to stop by themselves. */
 int agents_stop(struct agents *, struct signal_wait *);
+
+/* All are told to end, which is not waited for. */
+void agents_dismiss(struct agents *);
+bool agents_any_lives(const struct agents *);
+/* What agents_stop answers when nothing is waited for any more. */
+int agents_complain_unstopped(const struct agents *);

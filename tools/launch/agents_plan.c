@@ -112,7 +112,12 @@ static bool agents_plan_is_of_this_host(const struct agents_plan *plan, const ch
 static void agents_plan_add_member(struct agents *agents, const struct agents_plan *plan, size_t first, size_t count)
 {
     struct agents_member *member = &agents->members[agents->count++];
-    *member = (struct agents_member){.first = first, .count = count, .to = -1, .from = -1};
+    *member =
+        (struct agents_member){.first = first,
+                               .count = count,
+                               .to = -1,
+                               .from = -1,
+                               .is_here = !plan->pretend && agents_plan_is_of_this_host(plan, agents->nodes->names[first])};
     if (!agents_plan_is_of_this_host(plan, agents->nodes->names[first])) {
         agents_compose(plan, agents->nodes, first, count, &member->words);
         return;
@@ -148,11 +153,12 @@ int agents_init(struct agents *agents, const struct nodes *nodes, const struct a
     *agents = (struct agents){.nodes = nodes};
     agents->members = calloc(nodes->count, sizeof *agents->members);
     agents->serves = calloc(nodes->count, sizeof *agents->serves);
+    agents->named = calloc(nodes->count, sizeof *agents->named);
     for (size_t at = 0, count; agents->members && at < nodes->count; at += count) {
         count = agents_plan_count(plan, nodes, at);
         agents_plan_add_member(agents, plan, at, count);
     }
-    if (agents->members && agents->serves && agents_plan_is_complete(agents))
+    if (agents->members && agents->serves && agents->named && agents_plan_is_complete(agents))
         return 0;
     error_report("%zu nodes: not enough memory (free some and run this again)", nodes->count);
     agents_finish(agents);
@@ -165,5 +171,6 @@ void agents_finish(struct agents *agents)
         arguments_finish(&agents->members[i].words);
     free(agents->members);
     free(agents->serves);
+    free(agents->named);
     *agents = (struct agents){0};
 }

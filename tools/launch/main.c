@@ -14,12 +14,15 @@
 #include "daemon.h"
 #include "launch/job.h"
 #include "launch/agent.h"
+#include "launch/agents_rest.h"
 #include "launch/plan.h"
 #include "launch/proof.h"
 #include "launch/plugin_step.h"
 #include "leave.h"
 #include "launch.h"
 #include "orphans.h"
+#include "base/sys.h"
+#include "union/disk.h"
 #include "site.h"
 #include "stopping.h"
 #include "takeover.h"
@@ -102,12 +105,12 @@ static int main_take_option(const struct command *command, struct launch *launch
 
 /* The run. */
 
-static int main_leave(struct launch *launch)
+static int main_leave(struct launch *launch, const struct owners *owners)
 {
     const uint64_t began = clock_monotonic();
     int status = STATUS_OK;
     for (size_t i = 0; i < launch->roots.count; i++) {
-        int answer = leave_root(launch->roots.paths[i], launch->leave, &launch->exported);
+        int answer = leave_root(launch->roots.paths[i], launch->leave, owners, &launch->exported);
         if (answer != STATUS_OK)
             status = answer;
     }
@@ -122,12 +125,15 @@ static double main_seconds(uint64_t ms)
 
 static void main_tell_exported(const struct export_sum *sum, double seconds, char *to, size_t size)
 {
-    char rate[32] = "", requests[64] = "";
+    char rate[32] = "", requests[64] = "", owners[64] = "";
     if (seconds >= 1)
         snprintf(rate, sizeof rate, " (%.0f files/s)", (double)sum->files / seconds);
     if (sum->has_requests && sum->files > 0)
         snprintf(requests, sizeof requests, " by %" PRIu64 " requests of this host's NFS client", sum->requests);
-    snprintf(to, size, "%zu file%s exported in %.1f s%s%s", sum->files, sum->files == 1 ? "" : "s", seconds, rate, requests);
+    if (sum->by_owners > 0)
+        snprintf(owners, sizeof owners, ", %zu of them by the nodes that made them", sum->by_owners);
+    snprintf(to, size, "%zu file%s exported in %.1f s%s%s%s", sum->files, sum->files == 1 ? "" : "s", seconds, rate, requests,
+             owners);
 }
 
 /* The last line: standard output is the job's. */
@@ -136,15 +142,15 @@ static void main_tell(const struct launch *launch, bool exported)
     const struct agent_counts *counts = &launch->agents.counts;
     const struct export_sum *sum = &launch->exported;
     const double seconds = main_seconds(launch->export_ms);
-    char end[128] = "nothing exported", requests[32] = "null";
+    char end[256] = "nothing exported", requests[32] = "null";
     if (sum->has_requests)
         snprintf(requests, sizeof requests, "%" PRIu64, sum->requests);
     if (launch->json) {
         fprintf(stderr,
                 "{\"operations\": %" PRIu64 ", \"redirected\": %" PRIu64 ", \"waited_seconds\": %.3f, \"exported\": %s, "
-                "\"exported_files\": %zu, \"export_seconds\": %.3f, \"export_requests\": %s}\n",
+                "\"exported_files\": %zu, \"exported_by_owners\": %zu, \"export_seconds\": %.3f, \"export_requests\": %s}\n",
                 counts->operations, counts->redirected, main_seconds(counts->waited_ms), exported ? "true" : "false",
-                sum->files, seconds, requests);
+                sum->files, sum->by_owners, seconds, requests);
         return;
     }
     if (exported)
@@ -161,13 +167,44 @@ static void main_complain_kept(const struct launch *launch)
                      launch->roots.paths[i]);
 }
 
+/* Do the nodes themselves look names up, and lock what they change? A server would be asked for more by several nodes than by
+ * one (docs/performance.md, Leaving). */
+static bool main_shares_disk(const struct launch *launch)
+{
+    for (size_t i = 0; i < launch->roots.count; i++) {
+        const int fd = sys_openat(AT_FDCWD, launch->roots.paths[i], O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+        const bool has_server = fd < 0 || disk_has_server(fd);
+        if (fd >= 0)
+            sys_close(fd);
+        if (has_server)
+            return false;
+    }
+    return true;
+}
+
+static bool main_wants_owners(const struct launch *launch, const struct job_end *end)
+{
+    return launch->leave == LEAVE_NOW && end->signal == 0 && agents_rest_has_others(&launch->agents) &&
+           main_shares_disk(launch);
+}
+
+/* The agents are resting. */
+static int main_leave_by_owners(struct launch *launch)
+{
+    const struct owners owners = agents_rest_owners(&launch->agents);
+    return main_leave(launch, &owners);
+}
+
 static int main_end_session(struct launch *launch, const struct job_end *end, struct signal_wait *watch)
 {
-    int stopped = agents_stop(&launch->agents, watch);
+    const bool by_owners = main_wants_owners(launch, end);
+    int stopped = by_owners ? agents_rest_begin(&launch->agents, watch) : agents_stop(&launch->agents, watch);
     stopping_catch(); /* also one that came since, once it is not blocked */
     signal_wait_finish(watch);
     bool leaves = stopped == 0 && (launch->leave != LEAVE_NOW || (end->signal == 0 && !stopping()));
-    int left = leaves ? main_leave(launch) : STATUS_OK;
+    int left = !leaves ? STATUS_OK : by_owners ? main_leave_by_owners(launch) : main_leave(launch, NULL);
+    if (by_owners)
+        agents_rest_end(&launch->agents);
     if (!leaves && launch->leave != LEAVE_NEVER)
         main_complain_kept(launch);
     int late = stopping_release();

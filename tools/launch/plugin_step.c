@@ -110,7 +110,7 @@ static int plugin_step_leave(const struct roots *roots, enum leave leave)
     int status = STATUS_OK;
     plugin_step_find_outer(&outer);
     for (size_t i = 0; i < roots->count; i++) {
-        const int left = roots_has(&outer, roots->paths[i]) ? STATUS_OK : leave_root(roots->paths[i], leave, NULL);
+        const int left = roots_has(&outer, roots->paths[i]) ? STATUS_OK : leave_root(roots->paths[i], leave, NULL, NULL);
         status = left != STATUS_OK ? left : status;
     }
     roots_finish(&outer);

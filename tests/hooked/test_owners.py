@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# SPDX-FileCopyrightText: The shunt authors
+"""A node renames the files that it made while the export of shunt-launch waits for it (tools/owner.h): one of the two ends, or a
+program without shunt makes the same names."""
+
+import contextlib
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass
+
+import pytest
+from conftest import NODE, Meeting, one_node, wait_until
+
+sys.path.append(str(NODE))
+from daemons import is_running
+from union_on_disk import Union
+
+NAMES = [f"file.{i}" for i in range(40)]
+
+
+@dataclass
+class Scene:
+    """The owner stands before the first file."""
+
+    launch: subprocess.Popen
+    root: pathlib.Path
+    meeting: Meeting
+
+    def agent(self):
+        words = {pid: pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+                 for pid in pathlib.Path(f"/proc/{self.launch.pid}/task/{self.launch.pid}/children").read_text().split()}
+        pid, = (pid for pid, of in words.items() if b"--keep-node" in of and of[of.index(b"--node") + 1] == b"fake0")
+        return int(pid)
+
+    def ended(self):
+        out, err = self.launch.communicate(timeout=60)
+        return one_node.Result(self.launch.args, self.launch.returncode, out, err)
+
+    def contents(self):
+        return {path.name: path.read_text() for path in (self.root / "out").iterdir()}
+
+
+def has_open(process, what):
+    for fd in pathlib.Path(f"/proc/{process.pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # it has just closed that one
+            if os.readlink(fd) == what:
+                return True
+    return False
+
+
+@pytest.fixture(params=[[], [one_node.PYTHON, NODE / "without_noreplace.py"]], ids=["noreplace", "look"])
+def scene(request, build, tmp_path):
+    union, meeting = Union(tmp_path / "root"), Meeting(tmp_path / "there")
+    mirror = union.mark("out", 1)
+    for name in NAMES:
+        union.put("fake0.1", mirror, name, name)
+    words = [*request.param, build / "tools" / "shunt-launch", "--root", union.root, "--fake-nodes", "1", "--json", "true"]
+    launch = subprocess.Popen(list(map(str, words)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                              env=one_node.environment(SHUNT_HOOKS=meeting.at("owner-renames")))
+    meeting.reached()
+    yield Scene(launch, union.root, meeting)
+    meeting.go()
+    launch.kill()
+    launch.communicate()
+
+
+def assert_exported(scene):
+    one_node.assert_plain(scene.root)
+    assert scene.contents() == {name: name for name in NAMES}
+
+
+def test_an_owner_is_killed(scene):
+    """The export does it all."""
+    os.kill(scene.agent(), signal.SIGKILL)
+    result = scene.ended()
+    result.check()
+    assert '"exported_files": 40, "exported_by_owners": 0' in result.err
+    assert_exported(scene)
+
+
+def test_the_launch_is_killed(scene, shunt):
+    """The next export needs not wait for an owner that stands still, and that finds nothing to do when it goes on."""
+    agent = scene.agent()
+    scene.launch.kill()
+    shunt("export", scene.root).check()
+    assert_exported(scene)
+    scene.meeting.go()
+    wait_until(lambda: not is_running(agent), "the end of the owner")
+    assert_exported(scene)
+
+
+def test_the_export_is_interrupted(scene, shunt):
+    """It gives the root up once the owner has stopped."""
+    agent = scene.agent()
+    pipe = os.readlink(f"/proc/{agent}/fd/0")
+    scene.launch.terminate()
+    wait_until(lambda: not has_open(scene.launch, pipe), "word to the owner")
+    assert (scene.root / ".shunt" / "session").is_dir()
+    scene.meeting.go()
+    result = scene.ended()
+    assert result.status == 128 + signal.SIGTERM and "the export was interrupted, nothing is lost" in result.err, result
+    assert len(set(NAMES) & set(os.listdir(scene.root / "out"))) == 1  # that before which it stood
+    shunt("export", scene.root).check()
+    assert_exported(scene)
+
+
+def test_names_that_appear_are_not_replaced(scene, shunt):
+    """The export says it, as of its own files."""
+    for name in NAMES:
+        (scene.root / "out" / name).write_text("native")
+    scene.meeting.go()
+    result = scene.ended()
+    assert result.status != 0 and result.err.count("appeared in the trunk") == 1, result
+    shunt("export", scene.root).check()
+    one_node.assert_plain(scene.root)
+    words = list(scene.contents().values())
+    assert words.count("native") == len(NAMES) and len(words) == 2 * len(NAMES)
