@@ -21,11 +21,11 @@ PATIENCE = 90
 IDLE = 4  # seconds: two heartbeats of each daemon
 CONFIGURATION = """[global]
 fsid = {fsid}
-mon host = [v2:127.0.0.1:{port}/0]
+mon host = [v2:{address}:{port}/0]
 mon initial members = a
-public addr = 127.0.0.1
-cluster addr = 127.0.0.1
-public network = 127.0.0.0/8
+public addr = {address}
+cluster addr = {address}
+public network = {address}/8
 ms bind ipv6 = false
 auth cluster required = none
 auth service required = none
@@ -102,17 +102,18 @@ def free_port():
 
 
 class CephFS:
-    """Servers and one mount for each node; all of it ends with the block."""
+    """Servers and one mount for each node; all of it ends with the block. The servers are reached at the address, where `into`,
+    which is put before a command, leads to."""
 
-    def __init__(self, top, nodes):
-        self.top = top
+    def __init__(self, top, nodes, address="127.0.0.1", into=()):
+        self.top, self.address, self.into_servers = top, address, into
         self.configuration = top / "ceph.conf"
         self.mounts = [top / f"mount{node}" for node in range(nodes)]
         self.port = free_port()
         self.processes = []
 
     def call(self, *words):
-        return subprocess.run([*words[:1], "-c", self.configuration, *words[1:]], stdout=subprocess.PIPE,
+        return subprocess.run([*self.into_servers, *words[:1], "-c", self.configuration, *words[1:]], stdout=subprocess.PIPE,
                               stderr=subprocess.DEVNULL, text=True, timeout=PATIENCE, check=False)
 
     def must(self, *words):
@@ -121,20 +122,21 @@ class CephFS:
             raise Failed(f"status {done.returncode} of {' '.join(map(str, words))}")
 
     def begin(self, *words):
-        self.processes.append(subprocess.Popen([*words[:1], "-c", self.configuration, "-f", *words[1:]],
+        self.processes.append(subprocess.Popen([*self.into_servers, *words[:1], "-c", self.configuration, "-f", *words[1:]],
                                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                                                start_new_session=True))  # Ctrl-C is not theirs: they are stopped in order
 
     def start_servers(self):
         fsid, osd = uuid.uuid4(), uuid.uuid4()
-        self.configuration.write_text(CONFIGURATION.format(fsid=fsid, top=self.top, port=self.port))
+        self.configuration.write_text(CONFIGURATION.format(fsid=fsid, top=self.top, port=self.port,
+                                                           address=self.address))
         (self.top / "keyring").touch()
         for name in ("mon", "osd"):
             (self.top / name).mkdir()
-        subprocess.run(["monmaptool", "--create", "--fsid", str(fsid), "--addv", "a", f"[v2:127.0.0.1:{self.port}]",
+        subprocess.run(["monmaptool", "--create", "--fsid", str(fsid), "--addv", "a", f"[v2:{self.address}:{self.port}]",
                         self.top / "monmap"], stdout=subprocess.DEVNULL, check=True)
         self.must("ceph-mon", "--mkfs", "-i", "a", "--monmap", self.top / "monmap")
-        self.begin("ceph-mon", "-i", "a", "--public-addr", "127.0.0.1")
+        self.begin("ceph-mon", "-i", "a", "--public-addr", self.address)
         wait_until(lambda: self.call("ceph", "--connect-timeout", "5", "mon", "stat").returncode == 0, "ceph-mon")
         self.must("ceph", "osd", "new", str(osd))
         self.must("ceph-osd", "-i", "0", "--mkfs", "--osd-uuid", str(osd))

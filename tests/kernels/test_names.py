@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# SPDX-FileCopyrightText: The shunt authors
+"""Names are those of one directory on all nodes, whatever their kernels remember."""
+
+import pytest
+
+
+@pytest.mark.parametrize("placement", ["branch", "auto"])
+def test_all_see_each_step(idle, placement):
+    """steps.py; natively NFS does not."""
+    idle.start(placement=placement)
+    said, is_well = idle.met("steps.py", "steps", STEPS=60)
+    assert is_well and "0 wrong" in said, said[-4000:]
+
+
+def test_one_of_all_wins(session):
+    """races.py: O_EXCL, mkdir, rename and the like, by all at the same time."""
+    said, is_well = session.met("races.py", "races", 5)
+    assert is_well, said[-4000:]
+
+
+def test_what_one_writes_all_read(session):
+    for node in session.nodes:
+        session.sh(node, f"mkdir -p out; for i in $(seq 20); do echo {node}-$i >out/{node}-$i; done")
+    for node in session.nodes:
+        assert len(session.names(node, "out")) == 20 * len(session.nodes)
+        assert len(set(session.sh(node, "cat out/*").split())) == 20 * len(session.nodes)
+    session.stop()
