@@ -379,18 +379,18 @@ static bool target_is_elsewhere(int at, const char *path, unsigned want)
     return !(want & (TARGET_MAKES | TARGET_ALIAS)) || dead_end(at, path, want);
 }
 
-/* What is not plain by its text may still lead elsewhere, from where the process works. */
-__attribute__((noinline)) static bool target_leads_elsewhere(int at, const char *path)
+/* What is not plain may still lead elsewhere, from where the process works. */
+__attribute__((noinline)) static bool target_has_foreign_words(int at, const char *path)
 {
     struct scratch *scratch = NULL;
-    const enum path_verdict verdict = prefilter(&scratch, at, path);
+    const enum path_verdict verdict = prefilter_is_plainly_foreign(path) ? PATH_FOREIGN : prefilter(&scratch, at, path);
     scratch_give(scratch);
     return verdict == PATH_FOREIGN;
 }
 
 bool target_text_is_foreign(int at, const char *path, unsigned want)
 {
-    return (prefilter_is_plainly_foreign(path) || target_leads_elsewhere(at, path)) && target_is_elsewhere(at, path, want);
+    return target_has_foreign_words(at, path) && target_is_elsewhere(at, path, want);
 }
 
 __attribute__((noinline)) static bool target_asks_if_foreign(int at, const char *path, unsigned want)
@@ -450,8 +450,9 @@ bool target_are_foreign(int at, const char *path, unsigned want, int second_at, 
     if (has_words && !target_text_is_foreign(at, path, want))
         return false;
     return process_check_path(second) != 0 || second[0] == '\0' ||
-           (has_words && target_have_one_parent(at, path, second_at, second)) ||
-           target_text_is_foreign(second_at, second, TARGET_MAKES);
+           (target_has_foreign_words(second_at, second) &&
+            ((has_words && target_have_one_parent(at, path, second_at, second)) ||
+             target_is_elsewhere(second_at, second, TARGET_MAKES)));
 }
 
 int target_find_again(struct target *t, unsigned want)

@@ -91,7 +91,7 @@ static inline int target_find(struct target *t, int at, const char *path, unsign
 /* The same as target_find of a text that can be read: it is the library's own, or this very call has found out. */
 int target_find_text(struct target *, int at, const char *path, unsigned want);
 /* The same for the second path of a call. If it names its parent by the same words as the first, neither the
- * kernel nor the index is asked for that again. */
+ * kernel nor the index is asked for that again. The first one was zero before it was looked for, or is NULL. */
 int target_find_second(struct target *, const struct target *first, int at, const char *path, unsigned want);
 /* The same question of both paths of a call, whose second is to be made: asked once where they have one parent, by their words.
  */
