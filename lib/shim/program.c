@@ -386,6 +386,21 @@ static void program_read(struct scratch *scratch, int fd, const char *path, stru
         program_remember(program_key(stat, path), look);
 }
 
+/* To be read; `at` itself where it is that. */
+__attribute__((noinline)) static int program_open(int at, const char *path)
+{
+    char link[40];
+    struct text text;
+    if (path[0] != '\0')
+        return sys_openat(at, path, O_RDONLY | O_CLOEXEC, 0);
+    if (!(SYS3(SYS_fcntl, at, F_GETFL, 0) & O_PATH))
+        return at;
+    text_init(&text, link, sizeof link);
+    text_add(&text, "/proc/thread-self/fd/");
+    text_number(&text, (uint64_t)(unsigned)at, 10);
+    return sys_openat(AT_FDCWD, link, O_RDONLY | O_CLOEXEC, 0);
+}
+
 bool program_look(struct scratch *scratch, int at, const char *path, struct program_look *look)
 {
     struct statx *stat = &scratch->program.seen;
@@ -397,7 +412,7 @@ bool program_look(struct scratch *scratch, int at, const char *path, struct prog
         return false;
     if (program_recall(program_key(stat, path), look))
         return true;
-    int fd = path[0] == '\0' ? at : sys_openat(at, path, O_RDONLY | O_CLOEXEC, 0);
+    int fd = program_open(at, path);
     if (fd < 0)
         return true; /* it may be executed, but not read */
     program_read(scratch, fd, path, look);
@@ -440,7 +455,7 @@ static struct iovec program_words(const char *text)
 static void program_say(const char *path, const char *why, const struct names_root *root, bool is_refused)
 {
     const struct iovec line[] = {program_words("shunt: "),
-                                 program_words(path),
+                                 program_words(path[0] != '\0' ? path : "a program that is executed by a descriptor"),
                                  program_words(is_refused ? ": is not executed: " : ": warning: "),
                                  program_words(why),
                                  program_words(is_refused ? ", so shunt would not see what it does with files under "

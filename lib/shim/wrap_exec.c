@@ -84,6 +84,13 @@ __attribute__((noinline)) static void wrap_exec_promote_loader(int directory, co
         operate_promote(&t);
 }
 
+/* Is it closed on exec? */
+static bool wrap_exec_is_closed(int fd)
+{
+    const long flags = SYS3(SYS_fcntl, fd, F_GETFD, 0);
+    return flags >= 0 && (flags & FD_CLOEXEC) != 0;
+}
+
 /* Of the last look at a program and its interpreters: it is there. */
 enum { WRAP_EXEC_MISSING = -1 };
 
@@ -92,7 +99,8 @@ enum { WRAP_EXEC_MISSING = -1 };
 static int wrap_exec_prepare_chain(struct scratch *scratch, int at, const char *path, int directory,
                                    const struct names_root *root)
 {
-    const bool helps = path[0] == '/' || (path[0] != '\0' && at == directory);
+    const int open = path[0] == '\0' ? at : -1;
+    const bool helps = path[0] == '/' || at == directory || open >= 0;
     if (strncmp(path, "/proc/", 6) == 0 || strncmp(path, "/dev/fd/", 8) == 0)
         wrap_exec_promote_open(path);
     for (int i = 0;; i++) {
@@ -103,6 +111,8 @@ static int wrap_exec_prepare_chain(struct scratch *scratch, int at, const char *
         if (look->kind != PROGRAM_SCRIPT || i == PROGRAM_SCRIPTS_MAX) {
             if (look->kind == PROGRAM_ELF && !prefilter_is_plainly_foreign(look->interpreter))
                 wrap_exec_promote_loader(directory, look->interpreter);
+            if (i > 0 && open >= 0 && wrap_exec_is_closed(open))
+                return PROGRAM_GOES; /* but no further: the interpreter could not read the script */
             return program_judge(at, path, look, root, helps);
         }
         at = directory;
@@ -345,26 +355,48 @@ static void *wrap_exec_thread_room(size_t size)
     return shim_thread.carrying.at;
 }
 
-/* The command line of the helper: itself, the program's path, and its arguments from the zeroth on. */
+/* The command line of the helper: itself, the program's path (or an empty one, and descriptors), and its arguments from the
+ * zeroth on. */
 static size_t wrap_exec_words_room(const struct exec_helped *helped)
 {
-    return helped->way == PROGRAM_HELPED ? (exec_count(helped->arguments) + 4) * sizeof(char *) + PATH_MAX : 0;
+    return helped->way == PROGRAM_HELPED ? (exec_count(helped->arguments) + 5) * sizeof(char *) + PATH_MAX : 0;
 }
 
-static char **wrap_exec_words(const struct exec_helped *helped, void *room)
+/* FD, or FD:PASSED */
+static char *wrap_exec_write_open(int fd, int passed, char *to)
 {
-    const size_t count = exec_count(helped->arguments);
-    char **words = room, *path = (char *)(words + count + 4);
+    struct text text;
+    text_init(&text, to, PATH_MAX);
+    text_number(&text, (uint64_t)fd, 10);
+    if (passed >= 0) {
+        text_add(&text, ":");
+        text_number(&text, (uint64_t)passed, 10);
+    }
+    return to;
+}
+
+static char *wrap_exec_write_path(const struct exec_helped *helped, char *path)
+{
     const char *at = helped->is_along_path && strchr(helped->path, '/') == NULL ? wrap_exec_search_path() : NULL;
     bool found = false;
     while (!found && wrap_exec_next_candidate(&at, helped->path, path))
         found = wrap_exec_is_executable(helped->directory, path);
-    words[0] = (char *)shim_state.process.config.static_helper;
-    words[1] = found ? path : (char *)helped->path;
-    words[2] = words[1]; /* without a zeroth argument the kernel gives an empty one */
+    return found ? path : (char *)helped->path;
+}
+
+static char **wrap_exec_words(const struct exec_helped *helped, int passed, void *room)
+{
+    const size_t count = exec_count(helped->arguments);
+    char **words = room, *text = (char *)(words + count + 5);
+    size_t at = 0;
+    words[at++] = (char *)shim_state.process.config.static_helper;
+    words[at++] = helped->path[0] != '\0' ? wrap_exec_write_path(helped, text) : (char *)helped->path;
+    if (helped->path[0] == '\0')
+        words[at++] = wrap_exec_write_open(helped->directory, passed, text);
+    words[at] = words[1]; /* without a zeroth argument the kernel gives an empty one */
     for (size_t i = 0; i < count; i++)
-        words[2 + i] = helped->arguments[i];
-    words[count > 0 ? 2 + count : 3] = NULL;
+        words[at + i] = helped->arguments[i];
+    words[at + (count > 0 ? count : 1)] = NULL;
     return words;
 }
 
@@ -373,7 +405,7 @@ char *const *exec_carry_begin(struct exec_carrying *carrying, char *const enviro
     const size_t texts = process_has_roots() ? exec_room(environment) : 0, count = exec_count(environment) + EXEC_CARRIED + 1;
     const size_t words = wrap_exec_words_room(helped), page = SYS_LEAST_PAGE * 16;
     const size_t size = (words + count * sizeof(char *) + texts + page - 1) / page * page;
-    *carrying = (struct exec_carrying){NULL, size, NULL};
+    *carrying = (struct exec_carrying){.size = size, .passed = -1};
     if (texts == 0 && words == 0)
         return environment;
     if (shim_thread.carrying.user == sys_getpid()) {
@@ -387,14 +419,18 @@ char *const *exec_carry_begin(struct exec_carrying *carrying, char *const enviro
     }
     if (carrying->at == NULL)
         return NULL;
+    if (words > 0 && helped->path[0] == '\0' && wrap_exec_is_closed(helped->directory))
+        carrying->passed = (int)SYS3(SYS_fcntl, helped->directory, F_DUPFD, 0);
     if (words > 0)
-        carrying->words = wrap_exec_words(helped, carrying->at);
+        carrying->words = wrap_exec_words(helped, carrying->passed, carrying->at);
     char **to = (char **)((char *)carrying->at + words);
     return exec_carry(environment, to, (char *)(to + count));
 }
 
 void exec_carry_end(const struct exec_carrying *carrying)
 {
+    if (carrying->passed >= 0)
+        sys_close(carrying->passed);
     if (carrying->at == NULL)
         return;
     if (carrying->at == shim_thread.carrying.at)
@@ -475,7 +511,7 @@ WRAPPER int execvp(const char *file, char *const arguments[])
 WRAPPER int fexecve(int fd, char *const arguments[], char *const environment[])
 {
     wrap_exec_promote_descriptor(fd);
-    const struct exec_helped helped = {.way = exec_prepare(fd, "", AT_FDCWD, arguments)};
+    const struct exec_helped helped = {exec_prepare(fd, "", AT_FDCWD, arguments), "", false, fd, arguments};
     return WRAP_EXEC_CARRYING(environment, &helped, REAL(fexecve)(fd, arguments, carried_on));
 }
 
@@ -487,9 +523,11 @@ WRAPPER int execveat(int at, const char *path, char *const arguments[], char *co
     if ((flags & AT_EMPTY_PATH) && process_has_roots() && process_can_read(path, 1) && path[0] == '\0')
         wrap_exec_promote_descriptor(at);
     enum program_way way = exec_prepare(at, path, AT_FDCWD, arguments);
-    if (way == PROGRAM_HELPED && (flags & ~(AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW)) != 0)
-        way = PROGRAM_GOES; /* but no further: the kernel knows no such flag */
-    const struct exec_helped helped = {way, path, false, AT_FDCWD, arguments};
+    const bool is_open = way == PROGRAM_HELPED && path[0] == '\0';
+    if (way == PROGRAM_HELPED &&
+        ((flags & ~(AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW)) != 0 || (is_open && !(flags & AT_EMPTY_PATH))))
+        way = PROGRAM_GOES; /* but no further: the kernel knows no such flag, or no empty path */
+    const struct exec_helped helped = {way, path, false, is_open ? at : AT_FDCWD, arguments};
     WRAP_EXEC_CARRYING(environment, &helped, REAL(execveat)(at, path, arguments, carried_on, flags));
     errno = exec_error(at, path, errno);
     return -1;

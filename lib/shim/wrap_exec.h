@@ -33,7 +33,7 @@ char *const *exec_carry(char *const environment[], char **to, char *texts);
 /* A program that the helper is to execute, as it is given to exec. */
 struct exec_helped {
     enum program_way way; /* nothing of this counts unless it is PROGRAM_HELPED */
-    const char *path;     /* or a name to be found along PATH */
+    const char *path;     /* or a name to be found along PATH; empty: what is open as `directory` */
     bool is_along_path;
     int directory; /* from which a relative path is seen */
     char *const *arguments;
@@ -46,6 +46,7 @@ struct exec_carrying {
     void *at; /* NULL: nothing is to be given back */
     size_t size;
     char **words; /* the command line of the helper, which is to be executed instead; NULL: the program itself */
+    int passed;   /* a duplicate that outlives the exec of the helper, which closes it; -1 */
 };
 char *const *exec_carry_begin(struct exec_carrying *, char *const environment[], const struct exec_helped *);
 /* The program was not started, or by a child. */

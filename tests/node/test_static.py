@@ -87,20 +87,21 @@ EXECUTED_BY_DESCRIPTOR = """
 mkdir out; cd out; cp {busybox} busybox; echo hot >file
 printf '#!/bin/sh\\necho "script $1: $(cat file) $(echo *)"\\n' >script
 printf 'int main(void) {{ return 7; }}' >program.c; gcc -o linked program.c; gcc -static -o static program.c; rm program.c
+printf '#include <stdio.h>\\nint main(void) {{ return fopen("file", "r") ? 5 : 6; }}' >reads.c; gcc -static -o reads reads.c; rm reads.c
 printf '#!%s sh\\necho "busy $1: $(cat file)"; ls; cat file\\n' {busybox} >busy; chmod 755 *; chmod 644 file
-{handed} $ROOT/out script busy linked static file none 2>&1
+{handed} $ROOT/out script busy linked static reads file none 2>&1
 ls
 """
 
 
-@pytest.mark.parametrize("kind", ["glibc", "musl"])
+@pytest.mark.parametrize("kind", ["glibc", "musl", "dynamic"])
 def test_programs_that_are_executed_by_a_descriptor(native_and_shunt, area, kind):
     """With O_PATH, too, and after another file has taken the name."""
-    compiler, flags = LINKED[kind]
+    compiler, flags = LINKED.get(kind, ("gcc", []))
     handed = linked(area, "handed.c", *flags, compiler=compiler)
     native, shunt = native_and_shunt(EXECUTED_BY_DESCRIPTOR.format(busybox=BUSYBOX, handed=handed))
     assert_equal_text(native, shunt)
-    assert "script word: hot busy" in shunt and "static, flags 0, with it: status 7" in shunt
+    assert "script word: hot busy" in shunt and "static, flags 0, with it: status 7" in shunt and "reads, flags 0, with it: status 5" in shunt
 
 
 def helpers(root):

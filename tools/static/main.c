@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
-/* shunt-static PATH ARGUMENT...: executes a program that the shim cannot be loaded into, with ARGUMENTs from the zeroth on,
- * under a filter that asks a helper about its paths. The shim's exec does so (lib/shim/wrap_exec.c); it is not for users. */
+/* shunt-static PATH ARGUMENT... or shunt-static "" FD[:PASSED] ARGUMENT...: executes a program that the shim cannot be loaded
+ * into, with ARGUMENTs from the zeroth on, under a filter that asks a helper about its paths. The shim's exec does so
+ * (lib/shim/wrap_exec.c); it is not for users. */
 
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -54,16 +57,41 @@ static void main_warn(const char *path, const char *why, const char *roots)
         path, why, (int)strcspn(roots, ":"), roots);
 }
 
+/* The program's descriptor. One that is to be closed on exec, as it was for the caller, came as a duplicate; it was FD. */
+static int main_take_open(const char *word)
+{
+    char *end;
+    const int fd = (int)strtol(word, &end, 10), passed = *end == ':' ? (int)strtol(end + 1, NULL, 10) : -1;
+    if (passed < 0)
+        return fd;
+    dup3(passed, fd, O_CLOEXEC);
+    close(passed);
+    return fd;
+}
+
+static const char *main_name_of(int fd, char to[PATH_MAX])
+{
+    char link[40];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    const ssize_t length = readlink(link, to, PATH_MAX - 1);
+    to[length > 0 ? length : 0] = '\0';
+    return to;
+}
+
 int main(int argc, char **argv)
 {
     struct config config;
+    char of_open[PATH_MAX];
     config_read(&config, environ);
-    if (argc < 3 || config.roots == NULL)
+    const bool is_open = argc > 1 && argv[1][0] == '\0';
+    if (argc < 3 + is_open || config.roots == NULL)
         return MAIN_USAGE;
-    const char *why = main_serve(config.roots);
+    const int fd = is_open ? main_take_open(argv[2]) : AT_FDCWD;
+    const char *path = is_open ? main_name_of(fd, of_open) : argv[1], *why = main_serve(config.roots);
     if (why != NULL)
-        main_warn(argv[1], why, config.roots);
-    const long code = SYS3(SYS_execve, argv[1], argv + 2, environ);
-    dprintf(2, "shunt: %s: cannot be executed: %s\n", argv[1], strerror((int)-code));
+        main_warn(path, why, config.roots);
+    const long code =
+        is_open ? SYS5(SYS_execveat, fd, "", argv + 3, environ, AT_EMPTY_PATH) : SYS3(SYS_execve, argv[1], argv + 2, environ);
+    dprintf(2, "shunt: %s: cannot be executed: %s\n", path, strerror((int)-code));
     return code == -ENOENT ? MAIN_NOT_FOUND : MAIN_CANNOT_EXECUTE;
 }
