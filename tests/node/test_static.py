@@ -191,14 +191,16 @@ def test_where_the_kernel_takes_no_filter(shunt, root):
                           f"{about} {root}\n")
 
 
-LISTENER = """
-import ctypes, os, platform, struct, sys
+LISTEN = """
+import ctypes, errno, os, platform, struct, sys
 libc = ctypes.CDLL(None, use_errno=True)
 number = {"x86_64": 317, "aarch64": 277}[platform.machine()]
 code = ctypes.create_string_buffer(struct.pack("HBBI", 0x06, 0, 0, 0x7fff0000))
 program = ctypes.create_string_buffer(struct.pack("HxxxxxxP", 1, ctypes.addressof(code)))
 assert libc.prctl(38, 1, 0, 0, 0) == 0
 listener = libc.syscall(number, 1, 8, program)
+"""
+LISTENER = LISTEN + """
 assert listener >= 0, ctypes.get_errno()
 os.set_inheritable(listener, True)
 os.execv(sys.argv[1], sys.argv[1:])
@@ -213,6 +215,13 @@ def test_where_another_filter_has_a_listener(shunt, root):
     assert result.check() == "hot\ndone\n"
     assert result.err == (f"shunt: {BUSYBOX}: warning: statically linked, and not served, since another filter has a listener, "
                           f"so shunt does not see what it does with files under {root}\n")
+
+
+def test_what_is_served_has_no_listener_of_its_own(shunt, root):
+    """Nor has a program that it executes, which is told so and goes on."""
+    code = LISTEN + 'print(listener, errno.errorcode[ctypes.get_errno()], open(sys.argv[1]).read(), end="")'
+    script = f"echo hot >file; exec {BUSYBOX} sh -c '{PYTHON} -c \"$1\" {root}/file; cat {root}/file' sh \"$1\""
+    assert shunt.run(root, ["sh", "-c", script, "sh", code], cwd=root).check() == "-1 EBUSY hot\nhot\n"
 
 
 def test_no_helper(shunt, root):
