@@ -1,5 +1,5 @@
 #!/bin/bash
-# packages.sh NEED...: installs what tests/packages.txt lists for these needs (build, test, large), where it is missing.
+# packages.sh NEED...: installs what tests/packages.txt lists for these needs (build, test, large, kernels), where it is missing.
 # Asks nothing, and runs neither apt-get nor sudo if all of it is there.
 set -eu
 

@@ -11,7 +11,6 @@ import json
 import os
 import pathlib
 import shlex
-import socket
 import subprocess
 import tempfile
 
@@ -20,9 +19,8 @@ import meeting
 import pytest
 
 BUILD = pathlib.Path(os.environ.get("SHUNT_BUILD", kernel_nodes.REPOSITORY / "build")).resolve()
-SHUNT = BUILD / "tools" / "shunt"
 HERE = kernel_nodes.HERE
-PATIENCE = 300
+PATIENCE = 120
 NUMBER = itertools.count()
 
 
@@ -63,7 +61,7 @@ class Session:
     """A root that the nodes share, and daemons of theirs that serve it."""
 
     def __init__(self, cluster, name):
-        self.cluster, self.nodes = cluster, cluster.nodes
+        self.cluster, self.nodes, self.shunt = cluster, cluster.nodes, cluster.build / "tools" / "shunt"
         self.native = f"{kernel_nodes.SHARED}/{name}-native"
         self.root = f"{kernel_nodes.SHARED}/{name}"
         self.settings = {"SHUNT_LOG_DIR": "/proc/nowhere", "LC_ALL": "C.UTF-8"}
@@ -74,7 +72,7 @@ class Session:
         return shlex.join(["env", *settings, *map(str, words)])
 
     def tool(self, verb, *rest):
-        return self.words(SHUNT, verb, "--root", self.root, *rest)
+        return self.words(self.shunt, verb, "--root", self.root, *rest)
 
     def start(self, *nodes, placement="branch"):
         for node in nodes or self.nodes:
@@ -110,13 +108,10 @@ class Session:
     def at_once(self, line):
         """A command line for each node, by its rank and where all meet, begun at the same time: what they said, and whether
         all is well."""
-        with self.cluster.listener() as listener:
-            address, port = listener.getsockname()
-            meeting.begun(listener, len(self.nodes))
+        with meeting.held(self.cluster.listener(), len(self.nodes)) as (address, port):
             begun = [self.cluster.popen(node, line(rank, f"{len(self.nodes)} {address} {port}"), stdout=subprocess.PIPE,
                                         stderr=subprocess.STDOUT) for rank, node in enumerate(self.nodes)]
             said = [process.communicate(timeout=PATIENCE)[0] for process in begun]
-            listener.shutdown(socket.SHUT_RDWR)
         return "".join(said), all(process.returncode == 0 for process in begun)
 
     def met(self, program, where, *more, **settings):

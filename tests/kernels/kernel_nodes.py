@@ -17,7 +17,8 @@ memory; NFS is served by one more such kernel; the servers of CephFS are this ma
 where they are here, read-only. A system call costs some 20 us more than elsewhere, and each node has one processor.
 
 What they boot is in $SHUNT_KERNELS (default: ~/.cache/shunt-kernels), where prepare.sh makes it; what runs is in
-$SHUNT_KERNELS_RUN (default: /dev/shm/shunt-kernels). Needs root; ip, ssh, and for CephFS its servers."""
+$SHUNT_KERNELS_RUN (default: /dev/shm/shunt-kernels). $SHUNT_TEST_NFS_OPTIONS: of mount (default: vers=4.2). Needs root; ip, ssh, and
+for CephFS its servers."""
 
 import json
 import os
@@ -37,8 +38,8 @@ import cephfs  # noqa: E402
 import wire  # noqa: E402
 
 REPOSITORY = HERE.parents[1]
-NEEDED = {"ip": "iproute2", "ssh": "openssh-client", "nsenter": "util-linux"}
-TO_PREPARE = {"mmdebstrap": "mmdebstrap", "mke2fs": "e2fsprogs", "cc": "gcc", "ssh-keygen": "openssh-client"}
+NEEDED = ("ip", "ssh", "nsenter")
+TO_PREPARE = ("apt-get", "mmdebstrap", "mke2fs", "cc", "ssh-keygen")
 CEPH_SERVERS = ("ceph-mon", "ceph-osd", "ceph-mds", "ceph", "monmaptool")
 KINDS = ("nfs", "gfs2", "ocfs2", "ceph")
 SHARED = "/mnt/shared"
@@ -64,7 +65,7 @@ def what_is_missing(kind=None):
         os.close(os.open("/dev/net/tun", os.O_RDWR))
     except OSError as error:
         return f"nodes with kernels of their own take /dev/net/tun: {error.strerror}"
-    needed = {**NEEDED, **({} if (prepared() / "stamp").exists() else TO_PREPARE), **dict.fromkeys(CEPH_SERVERS if kind == "ceph" else (), "ceph")}
+    needed = [*NEEDED, *([] if (prepared() / "stamp").exists() else TO_PREPARE), *(CEPH_SERVERS if kind == "ceph" else [])]
     absent = [name for name in needed if shutil.which(name) is None]
     return f"nodes with kernels of their own take {', '.join(absent)}" if absent else None
 
@@ -197,7 +198,8 @@ class Cluster:
         shutil.rmtree(own, ignore_errors=True)
         own.mkdir()
         folders = REPOSITORY if REPOSITORY in self.build.parents else f"{REPOSITORY}:{self.build}"
-        told = {"node": node, "count": len(self.nodes), "fs": self.kind, "network": NETWORK, "server": SERVER, "here": HERE,
+        options = os.environ.get("SHUNT_TEST_NFS_OPTIONS", "vers=4.2")
+        told = {"node": node, "nfs_options": options, "count": len(self.nodes), "fs": self.kind, "network": NETWORK, "server": SERVER, "here": HERE,
                 "folders": folders}
         words = [prepared() / "linux", f"mem={MEMORY[node == SERVER]}", f"uml_dir={own}/", "umid=node",
                  f"ubd0={overlay},{prepared()}/root.img", *([f"ubd1{'' if node == SERVER else 'c'}={self.disk()}"] if has_disk else []),
@@ -273,10 +275,11 @@ class Cluster:
         self.mount(node)
 
     def freeze(self, node):
-        os.killpg(self.pid(node), signal.SIGSTOP)
+        """Its kernel: what it runs goes on until it needs that."""
+        os.kill(self.pid(node), signal.SIGSTOP)
 
     def thaw(self, node):
-        os.killpg(self.pid(node), signal.SIGCONT)
+        os.kill(self.pid(node), signal.SIGCONT)
 
     def cut(self, node):
         self.ip("link", "set", f"tap{node}", "nomaster")
@@ -288,7 +291,7 @@ class Cluster:
         return str(node) in self.state["pids"] and is_alive(self.pid(node))
 
     def stop(self):
-        for node in self.nodes if "count" in self.state else []:
+        for node in range(1, SERVER + 1):
             if str(node) in self.state["pids"]:
                 self.off(node)
         for name in sorted(self.state["pids"], key="network".__eq__):

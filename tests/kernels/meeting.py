@@ -7,6 +7,7 @@ file system.
 
 A process says its number first, then anything that is JSON, and hears a list of that, in the order of the numbers."""
 
+import contextlib
 import json
 import socket
 import sys
@@ -54,17 +55,21 @@ def hold(listener, count):
         stream.close()
 
 
-def begun(listener, count):
-    """The same by a thread; ends when its listener is closed."""
+@contextlib.contextmanager
+def held(listener, count, holds=hold):
+    """Such a meeting, by a thread, in the block: where it is. The listener is closed after it."""
     def run():
-        while True:
-            try:
-                hold(listener, count)
-            except (OSError, ValueError):
-                return
+        with contextlib.suppress(OSError, ValueError):  # nobody comes, or not all do
+            holds(listener, count)
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
-    return thread
+    try:
+        yield listener.getsockname()
+    finally:
+        with contextlib.suppress(OSError):
+            listener.shutdown(socket.SHUT_RDWR)
+        listener.close()
+        thread.join(10)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,8 @@ set -eu
 here=$(dirname "$(readlink -f "$0")")
 mkdir -p "${1:?DIRECTORY}"
 to=$(realpath "$1")
+exec 9>"$to/lock"
+flock 9 # another one may be at it
 stamp=$(cat "$0" "$here/register_set.c" | sha256sum)
 [ "$(cat "$to/stamp" 2>/dev/null)" != "$stamp" ] || exit 0
 rm -f "$to/stamp"

@@ -2,14 +2,18 @@
 # SPDX-FileCopyrightText: The shunt authors
 """Names are those of one directory on all nodes, whatever their kernels remember."""
 
+import os
+
 import pytest
 
+STEPS = os.environ.get("STEPS", "40")
 
-@pytest.mark.parametrize("placement", ["branch", "auto"])
+
+@pytest.mark.parametrize("placement", ["branch", pytest.param("auto", marks=pytest.mark.long)])
 def test_all_see_each_step(idle, placement):
     """steps.py; natively NFS does not."""
     idle.start(placement=placement)
-    said, is_well = idle.met("steps.py", "steps", STEPS=60)
+    said, is_well = idle.met("steps.py", "steps", STEPS=STEPS)
     assert is_well and "0 wrong" in said, said[-4000:]
 
 

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -235,13 +236,19 @@ void fixture_rebuild(void)
     fixture_build();
 }
 
+/* The kernel's own, or what NFS shows the mode as. */
+static bool is_always_there(const char *name)
+{
+    return strncmp(name, "security.", 9) == 0 || strcmp(name, "system.nfs4_acl") == 0;
+}
+
 /* A directory that is what it was, but was touched: nothing of that may last. */
 static void strip_attributes(const char *path)
 {
     char list[4096];
     ssize_t length = listxattr(path, list, sizeof list);
     for (char *name = list; length > 0 && name < list + length; name += strlen(name) + 1)
-        if (strncmp(name, "security.", 9) != 0 && removexattr(path, name) < 0 && errno != ENODATA)
+        if (!is_always_there(name) && removexattr(path, name) < 0 && errno != ENODATA)
             give_up("cannot remove the attributes of", path);
 }
 

@@ -13,18 +13,24 @@
  *
  * With HISTORY_ROWS, a process that makes or removes a name then does the same with those that follow it in its directory.
  *
+ * With HISTORY_MEETING=ADDRESS:PORT, clients are on nodes with kernels of their own, on one machine: each is begun by itself,
+ * with its number as HISTORY_ME, and all wait for each other there (tests/kernels/meeting.py). Times are then the processor's,
+ * which is the one clock that such kernels share.
+ *
  * A NODE is set as SHUNT_NODE; `-` leaves it as it is. Client N writes OUT.N, a line for each operation:
  *
  *     HISTORY CALL RETURN OPERATION A B ERROR FILE LINKS
  *
- * CALL and RETURN in ns of CLOCK_MONOTONIC; A and B are slots (directory * NAMES + name); FILE is an inode
+ * CALL and RETURN in ns of CLOCK_MONOTONIC, or as above; A and B are slots (directory * NAMES + name); FILE is an inode
  * number, of a listing the names seen, a bit for each slot; LINKS are told when nobody is at work any more,
  * else 0. Inode numbers do not come again within a history: its clients keep open what they make. */
 
+#include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <netinet/in.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -32,9 +38,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#ifdef __x86_64__
+#include <x86intrin.h>
+#else
+#define __rdtsc() 0 /* there are no such nodes (HISTORY_MEETING) */
+#endif
 
 #include "chance.h"
 
@@ -76,8 +88,14 @@ static struct {
     int kept[FILES_MAX];
     unsigned kept_count;
     pthread_barrier_t *barrier;
+    int meeting; /* a descriptor, instead of it; 0: none */
     FILE *written;
 } run;
+
+static uint64_t history_now(void)
+{
+    return run.meeting > 0 ? __rdtsc() : now();
+}
 
 static unsigned history_below(unsigned limit)
 {
@@ -214,16 +232,31 @@ static struct outcome carry_out(enum operation operation, unsigned history, unsi
 
 static int history_operate(enum operation operation, unsigned history, unsigned a, unsigned b, bool quiet)
 {
-    uint64_t called = now();
+    uint64_t called = history_now();
     struct outcome o = carry_out(operation, history, a, b);
-    uint64_t returned = now();
+    uint64_t returned = history_now();
     fprintf(run.written, "%u %" PRIu64 " %" PRIu64 " %c %u %u %d %" PRIu64 " %u\n", history, called, returned, operation, a, b,
             o.error, o.file, quiet ? o.links : 0);
     return o.error;
 }
 
+/* The answer, a line, is what all have said. */
+static void meet_over_there(void)
+{
+    char byte = '\0';
+    if (write(run.meeting, "0\n", 2) != 2)
+        history_end("meeting", 0);
+    while (byte != '\n')
+        if (read(run.meeting, &byte, 1) != 1)
+            history_end("another client has ended", 0);
+}
+
 static void history_meet(void)
 {
+    if (run.meeting > 0) {
+        meet_over_there();
+        return;
+    }
     int code = pthread_barrier_wait(run.barrier);
     if (code != 0 && code != PTHREAD_BARRIER_SERIAL_THREAD)
         _exit(1);
@@ -360,6 +393,21 @@ static void history_share(void)
     setenv("HISTORY_SHARED", number, 1);
 }
 
+static void go_to_meeting(const char *place)
+{
+    char address[64] = "";
+    const char *colon = strchr(place, ':');
+    struct sockaddr_in to = {.sin_family = AF_INET};
+    const int fd = socket(AF_INET, SOCK_STREAM, 0);
+    if (colon != NULL)
+        snprintf(address, sizeof address, "%.*s", (int)(colon - place), place);
+    to.sin_port = htons((uint16_t)atoi(colon != NULL ? colon + 1 : ""));
+    if (fd < 0 || inet_pton(AF_INET, address, &to.sin_addr) != 1 || connect(fd, (struct sockaddr *)&to, sizeof to) != 0)
+        history_end(place, 0);
+    dprintf(fd, "%u\n", run.me);
+    run.meeting = fd;
+}
+
 static void history_begin(char *argv[], const char *node)
 {
     char number[16];
@@ -402,11 +450,15 @@ static void read_words(int argc, char *argv[])
 int main(int argc, char *argv[])
 {
     read_words(argc, argv);
-    history_share();
-    if (getenv("HISTORY_ME") != NULL) {
-        run.me = (unsigned)atoi(getenv("HISTORY_ME"));
+    const char *me = getenv("HISTORY_ME"), *meeting = getenv("HISTORY_MEETING");
+    run.me = me != NULL ? (unsigned)atoi(me) : 0;
+    if (meeting != NULL) {
+        go_to_meeting(meeting);
+        mkdir("kept", 0755);
+    } else
+        history_share();
+    if (me != NULL)
         be_client();
-    }
     mkdir("kept", 0755);
     for (run.me = 0; run.me < run.clients; run.me++)
         if (fork() == 0)

@@ -87,7 +87,7 @@ mount:ocfs2)
 mount:gfs2)
     gfs2_cluster
     mount -t gfs2 -o noatime "$disk" "$at" ;;
-mount:nfs) mount -t nfs4 -o "vers=4.2,proto=tcp" "$network.$server:/" "$at" ;;
+mount:nfs) mount -t nfs4 -o "$nfs_options,proto=tcp" "$network.$server:/" "$at" ;;
 mount:ceph)
     modprobe ceph
     busybox mount -t ceph -o name=admin,ms_mode=prefer-crc,noatime "$server_address:/" "$at" ;;

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // SPDX-FileCopyrightText: The shunt authors
 
-// linearizable [-within DURATION] [-cut] FILE...: are the histories that history.c has written those of one directory
+// linearizable [-within DURATION] [-cut] [-plain] FILE...: are the histories that history.c has written those of one directory
 // whose operations happen one after another, each at some moment between its call and its return? Prints those
 // that are not, then what was checked; the exit status is 1 if one is not, or could not be decided in time.
 //
 // With -cut, an operation that ended with EIO has said nothing, and may have happened or not, at any time from its call
 // on; how many of them there were, and how many histories are those of one directory only if some of them did happen,
 // is printed, too. Else such an operation is wrong.
+//
+// With -plain, the file system knows no flags of renameat2: EINVAL is the answer, and nothing happens.
 package main
 
 import (
@@ -227,6 +229,16 @@ func (h *history) check(cut bool, within time.Duration) (verdict, reading) {
 	return h.checkAs(perhaps, within), perhaps
 }
 
+func (h *history) leaveOut(is func(record) bool) {
+	var left []record
+	for _, r := range h.records {
+		if !is(r) {
+			left = append(left, r)
+		}
+	}
+	h.records = left
+}
+
 type tally struct {
 	sync.Mutex
 	checked, steps, wrong, unknown int
@@ -281,6 +293,7 @@ func checkAll(histories map[int]*history, cut bool, within time.Duration) *tally
 
 func main() {
 	within := flag.Duration("within", 20*time.Second, "how long a history may take")
+	plain := flag.Bool("plain", false, "a rename with flags may be EINVAL")
 	cut := flag.Bool("cut", false, "what ended with EIO may have happened or not")
 	flag.Parse()
 	histories := map[int]*history{}
@@ -288,6 +301,13 @@ func main() {
 		if err := read(name, i%clients, histories); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(2)
+		}
+	}
+	if *plain {
+		for _, h := range histories {
+			h.leaveOut(func(r record) bool {
+				return (r.kind == exchange || r.kind == noreplace) && r.errno == int(syscall.EINVAL)
+			})
 		}
 	}
 	t := checkAll(histories, *cut, *within)
