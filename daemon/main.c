@@ -15,6 +15,7 @@
 #include "coordinator/coordinator.h"
 #include "coordinator/dir_times.h"
 #include "coordinator/evict.h"
+#include "coordinator/outgrown.h"
 #include "crash.h"
 #include "disk/disk.h"
 #include "home/home.h"
@@ -133,8 +134,8 @@ static int main_serve_batch(struct shuntd *shuntd)
                                                     dir_times_step,      homes_step,
                                                     heartbeat_step,      failure_detector_step,
                                                     recorder_step,       evict_step,
-                                                    root_watch_step,     user_watch_step,
-                                                    main_serve_woken};
+                                                    outgrown_step,       root_watch_step,
+                                                    user_watch_step,     main_serve_woken};
     int code = 0;
     shuntd->now = clock_monotonic();
     for (size_t i = 0; i < sizeof steps / sizeof *steps && code == 0; i++)

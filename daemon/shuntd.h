@@ -129,6 +129,7 @@ struct shuntd {
     struct link unrecorded; /* directories that were evicted since the recorder looked (coordinator/evict.h) */
     unsigned unrecorded_count;
     unsigned evict_questions;   /* that are not answered */
+    uint64_t outgrown_next;     /* bytes of the index from which on a directory is looked for that is too large for it */
     uint32_t evicted[1u << 16]; /* by a hash of their identity: directories that were (coordinator/evict.c) */
     struct shuntd_counts counts;
     struct recorder *recorder;                 /* of the catalogue (recorder/recorder.h) */

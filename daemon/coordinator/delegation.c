@@ -173,7 +173,7 @@ int delegation_continue(struct shuntd *shuntd, struct dirid id)
 }
 
 /* From now on nobody begins anything in it: LOAD waits (ops_load). What was begun comes to its end. */
-static int delegation_want(struct shuntd *shuntd, struct home_dir *dir)
+int delegation_give_up(struct shuntd *shuntd, struct home_dir *dir)
 {
     int code = reply_forget_dir(shuntd, dir);
     if (code == 0)
@@ -190,7 +190,7 @@ int delegation_recalled(struct shuntd *shuntd, uint16_t member, struct dirid id,
     if (member != route_of_dir(&shuntd->route, id))
         return 0;
     if (dir != NULL && number != 0 && dir->delegation == number)
-        return dir->recalled ? 0 : delegation_want(shuntd, dir);
+        return dir->recalled ? 0 : delegation_give_up(shuntd, dir);
     int code = dir != NULL && dir->delegation == 0 && !dir->complete ? delegation_forget_names(shuntd, dir) : 0;
     return code == 0 ? delegation_give_back(shuntd, id, number) : code;
 }
@@ -236,7 +236,7 @@ int delegation_leave(struct shuntd *shuntd)
     home_dirs_each(shuntd->home, delegation_note_whole, &leaving);
     for (size_t i = 0; i < count && code == 0; i++) {
         struct home_dir *dir = home_dir_find(shuntd->home, leaving.dirs[i]);
-        code = dir != NULL && dir->delegation != 0 ? delegation_want(shuntd, dir) : 0;
+        code = dir != NULL && dir->delegation != 0 ? delegation_give_up(shuntd, dir) : 0;
     }
     free(leaving.dirs);
     return code;

@@ -37,6 +37,8 @@ int delegation_accept(struct shuntd *, struct home_dir *, const struct message *
 int delegation_recalled(struct shuntd *, uint16_t member, struct dirid, uint64_t number);
 /* No name of it is held any more, as it seemed. */
 int delegation_continue(struct shuntd *, struct dirid);
+/* It is given back when nothing is under way there, and is to be at home with all daemons. 0 or a fatal -errno. */
+int delegation_give_up(struct shuntd *, struct home_dir *);
 /* This daemon is about to leave: all are given back, each when nothing is under way there. 0 or a fatal -errno. */
 int delegation_leave(struct shuntd *);
 bool delegation_has_any(struct shuntd *);

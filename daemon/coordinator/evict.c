@@ -46,7 +46,7 @@ static uint64_t evict_most(const struct shuntd *shuntd)
     return shuntd->options.index_limit / 8 * 7;
 }
 
-static uint64_t evict_used(struct shuntd *shuntd)
+uint64_t evict_used(struct shuntd *shuntd)
 {
     struct index_size size;
     index_measure(shuntd->index, &size);

@@ -31,6 +31,8 @@ int evict_step(struct shuntd *);
 uint64_t evict_due(struct shuntd *);
 /* A directory is loaded with so many bytes of names: says so if it alone is above the limit, and counts one that comes back. */
 void evict_note_load(struct shuntd *, const struct home_dir *, size_t names, uint64_t bytes);
+/* Bytes that what it bounds takes now. */
+uint64_t evict_used(struct shuntd *);
 /* The limit in bytes, of SHUNT_INDEX_LIMIT or by the file system of the run directory. */
 uint64_t evict_limit(uint64_t configured, const char *run_dir);
 /* The recorder has not seen it since it was in use. One that is taken off the list is the taker's to free. */

@@ -92,7 +92,7 @@ int home_del_dir(struct home *home, struct home_dir *dir)
 static int entries_to_spill(void *context, uint64_t hash, const char *name, size_t length, const struct record_entry *entry)
 {
     (void)hash;
-    return spill_put(context, name, length, entry);
+    return spill_append(context, name, length, entry);
 }
 
 /* Until there is one, names stay in the index. */
@@ -128,6 +128,11 @@ int home_spill(struct home *home, struct home_dir *dir)
         index_size_of(dir->listed_names, dir->listed_bytes) <= home->spill_above)
         return 0;
     return entries_begin_spill(home, dir);
+}
+
+int home_spill_now(struct home *home, struct home_dir *dir)
+{
+    return home->spill_above > 0 && dir->spill == NULL ? entries_begin_spill(home, dir) : 0;
 }
 
 struct entries_back {

@@ -538,6 +538,8 @@ void home_set_spill(struct home *, uint64_t above, const char *base);
 bool home_can_spill(const struct home *);
 /* One more of its names was listed. 0 or a fatal -errno. */
 int home_spill(struct home *, struct home_dir *);
+/* Its names go to a file at once, if that can be (home_dir.spill). 0 or a fatal -errno. */
+int home_spill_now(struct home *, struct home_dir *);
 /* Back into the index, for a directory that nobody uses yet; after an error its names are forgotten. 0; -ENOSPC; -errno */
 int home_unspill(struct home *, struct home_dir *);
 /* Forgets the names of a spilled directory. */

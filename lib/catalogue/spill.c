@@ -216,6 +216,13 @@ int spill_put(struct spill *spill, const char *name, size_t length, const struct
     return environment_error(spill_write(spill, name, length, entry, 0, &there));
 }
 
+int spill_append(struct spill *spill, const char *name, size_t length, const struct record_entry *entry)
+{
+    MDB_val there;
+    int code = spill_open_to_write(spill);
+    return code != 0 ? code : environment_error(spill_write(spill, name, length, entry, MDB_APPEND, &there));
+}
+
 int spill_add(struct spill *spill, const char *name, size_t length, struct record_entry *entry)
 {
     MDB_val there;

@@ -28,6 +28,8 @@ void spill_destroy(struct spill *);
  * is in the entry. */
 int spill_get(struct spill *, const char *name, size_t length, struct record_entry *);
 int spill_put(struct spill *, const char *name, size_t length, const struct record_entry *);
+/* After all that are there, in the order of their hashes, then of their bytes: that fills its pages. */
+int spill_append(struct spill *, const char *name, size_t length, const struct record_entry *);
 int spill_add(struct spill *, const char *name, size_t length, struct record_entry *);
 int spill_del(struct spill *, const char *name, size_t length);
 /* In the order of their hashes, from the first that has at least `from`. `each`, which changes nothing here, answers 0 to go

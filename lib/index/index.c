@@ -724,6 +724,12 @@ int index_has_names(struct index *index, struct dirid id)
     return code == 0 ? dir->names.count > 0 : code == -ENOENT ? 0 : code;
 }
 
+uint64_t index_count_names(struct index *index, struct dirid id)
+{
+    struct table_dir *dir;
+    return index_find_dir(index, id, &dir) == 0 ? dir->names.count : 0;
+}
+
 int index_list(struct index *index, struct dirid id, uint64_t from, index_each *each, void *context)
 {
     struct table_record record = {.hash = from};

@@ -55,7 +55,8 @@ int index_forget_dir(struct index *, struct dirid);
 /* ... those of its names whose hashes are meant (NULL: all). A reader that lists it meanwhile is told. */
 typedef bool index_is_meant(void *context, uint64_t hash);
 int index_del_names(struct index *, struct dirid, index_is_meant *, void *context);
-/* Has it any name? 1, 0 or -errno. */
+/* How many of its names there are, and whether there is any: 1, 0 or -errno. */
+uint64_t index_count_names(struct index *, struct dirid);
 int index_has_names(struct index *, struct dirid);
 /* Its names in the order of their hashes, from the first that has at least `from`. `each` answers 0 to go on,
  * anything else to stop; that is the answer then, else 0 at the end, or -errno. */

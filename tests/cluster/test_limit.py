@@ -126,6 +126,43 @@ def test_names_are_made_once_whichever_node_has_forgotten_them(filled):
     assert sum(won) == 5 * DIRECTORIES
 
 
+# In one directory, which grows above the limits of both meanwhile: one process after the other, then two at once.
+GROW = """
+import os, sys
+first, last, won = *map(int, sys.argv[1:3]), 0
+for i in range(first, last):
+    name = f'huge/name.{i:06}'
+    try:
+        os.close(os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+        won += 1
+    except FileExistsError:
+        os.stat(name)
+    if i % 1000 == 0:
+        found = set(os.listdir('huge'))
+        assert found >= {f'name.{n:06}' for n in range(i + 1)}, (i, len(found))
+print(won)
+"""
+
+
+@SLOW_IS_NO_MATTER
+def test_one_directory_grows_above_the_limit_while_both_use_it(session):
+    """At first it is wholly at home with the node that made it."""
+    session.start("a", "b", placement="auto", SHUNT_INDEX_LIMIT="1M")
+    assert session.homes() == ["a", "b"]
+    python(session, "a", "import os; os.mkdir('huge')")
+    assert python(session, "a", GROW, "0", "12000") == "12000\n"
+    assert sum(counters(session, node)["index_oversized"] for node in "ab") >= 1
+    assert len(session.sh("b", "ls huge").split()) == 12000
+    won = [int(text) for text in ended([begin(session, node, GROW, 0, 30000) for node in "abab"])]
+    assert sum(won) == 18000
+    python(session, "b", "import os\nfor i in range(100): os.rename(f'huge/name.{i:06}', f'huge/moved.{i:06}')")
+    expected = sorted([f"name.{i:06}" for i in range(100, 30000)] + [f"moved.{i:06}" for i in range(100)])
+    for node in "ab":
+        assert session.sh(node, "ls huge").split() == sorted(expected)
+        found = counters(session, node)
+        assert found["index_spilled"] == 1 and found["index_bytes"] < 1 << 20 and found["malformed"] == 0, found
+
+
 @SLOW_IS_NO_MATTER
 def test_a_home_that_is_lost_meanwhile(session):
     session.start("a", "b", SHUNT_INDEX_LIMIT="1M", SHUNT_STALE="6")

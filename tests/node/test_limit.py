@@ -7,6 +7,7 @@ import os
 import pathlib
 import signal
 import subprocess
+import sys
 import tempfile
 
 import pytest
@@ -305,6 +306,89 @@ def test_one_that_cannot_be_spilled_stays_in_the_index(shunt, root, area, mounts
     assert made.counters()["index_spilled"] == 0 and made.counters()["index_bytes"] > 1 << 20
     log = (pathlib.Path(made.status()["run_dir"]) / "log").read_text()
     assert "the names of directories above the limit of the index stay in it: No space left on device" in log
+    made.tool("stop", "--root", root).check()
+
+
+# From the first step that is left on, one process makes, renames and removes long names; `done` says how many of its steps are over.
+GROW = """
+import mmap, os, struct, sys
+d, steps = sys.argv[1] + '/huge', int(sys.argv[3])
+done = mmap.mmap(os.open(sys.argv[2], os.O_RDWR), 8)
+def name(i, kind='made'):
+    return f'{d}/{kind}.{i:06}.'.ljust(len(d) + 251, 'x')
+for i in range(struct.unpack('Q', done[:])[0], steps):
+    os.close(os.open(name(i), os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+    if i % 10 == 3:
+        os.unlink(name(i))
+    if i % 10 == 7:
+        os.rename(name(i), name(i, 'new'))
+    done[:] = struct.pack('Q', i + 1)
+"""
+
+# Another one looks at them meanwhile: what was done before a call began, the call must see.
+LOOK = """
+import mmap, os, random, struct, sys
+d, steps, made = sys.argv[1] + '/huge', int(sys.argv[3]), 0
+done = mmap.mmap(os.open(sys.argv[2], os.O_RDWR), 8)
+random.seed(steps)
+first = struct.unpack('Q', done[:])[0]
+def name(i, kind='made'):
+    return f'{d}/{kind}.{i:06}.'.ljust(len(d) + 251, 'x')
+def is_there(path):
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+    except FileExistsError:
+        os.stat(path)
+        return True
+    os.unlink(path)
+    return False
+while made < steps:
+    made = struct.unpack('Q', done[:])[0]
+    for i in (random.randrange(made) for _ in range(500)):
+        if i >= first and i % 10 in (3, 7):
+            assert not os.path.exists(name(i)) and not is_there(name(i)), i
+            assert os.path.exists(name(i, 'new')) == (i % 10 == 7), i
+        else:
+            assert os.path.exists(name(i)) and is_there(name(i)), i
+    expected = {os.path.basename(name(i, 'new' if i >= first and i % 10 == 7 else 'made')) for i in range(made)
+                if i < first or i % 10 != 3}
+    found = os.listdir(d)
+    assert len(found) == len(set(found)) and set(found) >= expected, (made, len(found), len(expected))
+    assert len(found) <= struct.unpack('Q', done[:])[0] + 3, len(found)
+print(len(found))
+"""
+
+
+def memory(status):
+    """Bytes of the run directory, and of the daemon's own."""
+    own = next(line for line in pathlib.Path(f"/proc/{status['pid']}/status").read_text().splitlines() if "RssAnon" in line)
+    return (sum(path.stat().st_blocks * 512 for path in pathlib.Path(status["run_dir"]).iterdir() if path.is_file()),
+            int(own.split()[1]) << 10)
+
+
+@pytest.mark.unsanitized  # the memory of a sanitizer is many times as much
+def test_one_that_grows_above_the_limit_is_looked_up_in_a_file(shunt, root, area):
+    """In the same session, while it is in use, with the memory of the run directory and of the daemon within the limit."""
+    first, steps, limit = 40_000, 72_000, 32 << 20
+    names = first + (steps - first) // 10 * 9
+    (area / "catalogues").mkdir()
+    (area / "done").write_bytes(first.to_bytes(8, sys.byteorder))
+    (root / "huge").mkdir()
+    for i in range(first):
+        (root / "huge" / f"made.{i:06}.".ljust(250, "x")).touch()
+    made = Limited(shunt, root, "branch", SHUNT_INDEX_LIMIT="32M", SHUNT_CATALOGUE_DIR=area / "catalogues")
+    processes = [made.open(script, root, area / "done", steps) for script in (GROW, LOOK)]
+    assert [process.wait() for process in processes] == [0, 0]
+    assert int(processes[1].stdout.read()) == names
+    counters, (of_run_dir, own) = made.counters(), memory(made.status())
+    assert counters["index_spilled"] == 1 and counters["index_oversized"] == 1 and counters["malformed"] == 0
+    assert counters["index_file_bytes"] <= limit and counters["index_bytes"] < 1 << 20
+    assert of_run_dir + own <= limit, (of_run_dir, own)
+    log = (pathlib.Path(made.status()["run_dir"]) / "log").read_text()
+    assert "MiB of the limit, and are looked up in a file from now on" in log
+    os.kill(made.status()["pid"], signal.SIGKILL)  # the next daemon reads them
+    assert len(made.python("import os, sys; print('\\n'.join(os.listdir(sys.argv[1])))",
+                           root / "huge").split()) == names
     made.tool("stop", "--root", root).check()
 
 

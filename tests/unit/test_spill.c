@@ -108,6 +108,27 @@ Test(spill, it_answers_as_the_index_does)
     cr_assert_eq(spill_has_names(spill), 0);
 }
 
+static int spill_take(void *context, uint64_t hash, const char *name, size_t length, const struct record_entry *entry)
+{
+    (void)hash;
+    return spill_append(context, name, length, entry);
+}
+
+Test(spill, it_takes_what_the_index_has_in_its_order)
+{
+    for (unsigned i = 0; i < STEPS; i++) {
+        const struct record_entry entry = spill_file(i + 1);
+        char name[32];
+        const size_t length = (size_t)snprintf(name, sizeof name, "n%ld", random() % NAMES);
+        cr_assert_eq(index_put_entry(model, dir, name, length, &entry), 0);
+    }
+    cr_assert_eq(index_list(model, dir, 0, spill_take, spill), 0);
+    spill_both_list(0, UINT32_MAX);
+    for (unsigned i = 0; i < STEPS; i++)
+        spill_both_step(i);
+    spill_both_list(0, UINT32_MAX);
+}
+
 Test(spill, its_file_has_no_name)
 {
     cr_assert_neq(access(place_path("spilled.1"), F_OK), 0);
