@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 
 #include "base/clock.h"
 #include "base/sys.h"
@@ -165,19 +166,30 @@ static int live_pass_leaves(struct live *live, int branch, const char *mirror)
     return code;
 }
 
+/* Both kinds of lock: OCFS2 with its own cluster stack has flock alone for all nodes, others fcntl's alone. Where a file system
+ * makes one of the other (NFS), both are this descriptor's. 0, -EBUSY or -1: there is none. */
+static int live_pass_lock(int fd)
+{
+    const struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    const long range = SYS3(SYS_fcntl, fd, F_OFD_SETLK, &whole);
+    if (range == -EAGAIN || range == -EACCES)
+        return -EBUSY;
+    const long file = SYS2(SYS_flock, fd, LOCK_EX | LOCK_NB);
+    return file == -EAGAIN ? -EBUSY : range == 0 || file == 0 ? 0 : -1;
+}
+
 /* A lock on the marker, which the kernel takes away from who ends: of several nodes that rename into a directory at once each
  * request costs more. Where there are no such locks, nobody waits. A descriptor, -1 without a lock, or -EBUSY. */
 static int live_pass_take_turn(const struct live *live)
 {
-    const struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     const int fd = sys_openat(live->trunk, LAYOUT_MARKER, O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0);
     if (fd < 0)
         return -1;
-    const long code = SYS3(SYS_fcntl, fd, F_OFD_SETLK, &whole);
-    if (code == 0)
+    const int error = live_pass_lock(fd);
+    if (error == 0)
         return fd;
     sys_close(fd);
-    return code == -EAGAIN || code == -EACCES ? -EBUSY : -1;
+    return error;
 }
 
 static int live_pass_turn(struct live *live, int branch, const char *mirror)

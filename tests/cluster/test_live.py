@@ -252,13 +252,17 @@ def test_what_has_left_stays_out_until_it_is_hot_again(warm_pair):
     assert len(warm_pair.names("b", "out")) == 150
 
 
-def test_two_nodes_take_turns(pair):
-    """In one directory. The kernel has one lock for both, whichever node it is."""
+@pytest.mark.parametrize("lock", ["fcntl", "flock"])
+def test_two_nodes_take_turns(pair, lock):
+    """In one directory. The kernel has one lock for both, whichever node it is; a file system may have one of the kinds for all nodes."""
     make(pair, "a", 20)
     make(pair, "b", 20)
     wait_until_quiet(pair)
     with open(pair.root / "out" / ".shunt-dir", "r+b") as marker:
-        fcntl.fcntl(marker, 37, struct.pack("hhqqi", fcntl.F_WRLCK, 0, 0, 0, 0))  # F_OFD_SETLK
+        if lock == "fcntl":
+            fcntl.fcntl(marker, 37, struct.pack("hhqqi", fcntl.F_WRLCK, 0, 0, 0, 0))  # F_OFD_SETLK
+        else:
+            fcntl.flock(marker, fcntl.LOCK_EX)
         assert live(pair, "a")["in_use"] == 1 and len(away(pair)) == 40
     assert live(pair, "a")["files"] + live(pair, "b")["files"] == 40
 
