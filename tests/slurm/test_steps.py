@@ -2,6 +2,7 @@
 # SPDX-FileCopyrightText: The shunt authors
 """Steps of a job: several one after the other, of all kinds, in one session."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -82,6 +83,14 @@ def test_several_steps_of_a_script(cluster, root, launch, works):
     text = cluster.ended(cluster.submit(f"{launch} --root {root} {steps}", "-N2", "-w", "node1,node2"))
     assert "counted 80" in text and "shunt:" not in text, text
     assert made(root) == both("one", "two")
+
+
+def test_nodes_export_what_they_made(cluster, root, launch, works):
+    """At the orders of the script's node, which does its own part; srun hands each order to all of the others."""
+    job = cluster.submit(f"{launch} --root {root} --placement branch --json srun -n3 {works} {root} one", "-N3", "-w", "node[1-3]")
+    said = json.loads(cluster.ended(job).splitlines()[-1])
+    assert said["exported_files"] == 60 and said["exported_by_owners"] == 40
+    assert made(root) == {("one", f"node{number}"): 20 for number in (1, 2, 3)}
 
 
 def test_an_ordinary_user(cluster, root, works, for_all, become):
