@@ -274,8 +274,11 @@ Test(target, a_parent_by_the_same_words)
             cr_assert_eq(dirid_equal(one.dir, two.dir), pairs[i].is_same, "%s, %s", first, second);
             target_done(&two);
         }
-        const bool is_ours = how_first != TARGET_FOREIGN || pairs[i].how != TARGET_FOREIGN;
-        cr_assert_eq(target_are_foreign(AT_FDCWD, first, TARGET_MAKES, AT_FDCWD, second), !is_ours, "%s, %s", first, second);
+        const bool are_foreign = target_are_foreign(AT_FDCWD, first, TARGET_MAKES, AT_FDCWD, second);
+        if (how_first != TARGET_FOREIGN || pairs[i].how != TARGET_FOREIGN)
+            cr_assert_not(are_foreign, "%s, %s", first, second);
+        else /* that a path ends in dots says nothing for certain */
+            cr_assert_eq(are_foreign, strstr(second, "..") == NULL, "%s, %s", first, second);
         if (how_first == TARGET_MANAGED)
             target_done(&one);
     }
