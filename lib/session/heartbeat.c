@@ -45,6 +45,15 @@ uint64_t session_beat_interval(size_t members)
     return all > SESSION_BEAT ? all : SESSION_BEAT;
 }
 
+/* No later than when it was written, if it is not the one of before. What was written after the last look, and before a stall,
+ * is seen only when that is over: then it is as much younger than the last one that was seen as the member's own clock says. */
+static uint64_t heartbeat_since(const struct session_pulse *pulse, uint64_t beat, uint64_t ended)
+{
+    const bool stalled = pulse->read > 0 && ended - pulse->read > HEARTBEAT_STALL;
+    const uint64_t later = pulse->since + (beat - pulse->beat);
+    return stalled && pulse->beat != 0 && beat > pulse->beat && later < ended ? later : ended;
+}
+
 static void heartbeat_count_silence(struct session_pulse *pulse, uint64_t began, uint64_t ended)
 {
     const uint64_t gap = pulse->read > 0 && began > pulse->read ? began - pulse->read : 0;
@@ -57,7 +66,7 @@ static void heartbeat_count_silence(struct session_pulse *pulse, uint64_t began,
 void session_pulse_count(struct session_pulse *pulse, uint64_t beat, uint64_t began, uint64_t ended)
 {
     if (beat != pulse->beat)
-        *pulse = (struct session_pulse){.beat = beat, .since = ended};
+        *pulse = (struct session_pulse){.beat = beat, .since = heartbeat_since(pulse, beat, ended)};
     else
         heartbeat_count_silence(pulse, began, ended);
     pulse->read = ended;

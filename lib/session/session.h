@@ -168,7 +168,7 @@ struct session_pulse {
     uint64_t beat;   /* the last that was seen, 0: there is none */
     uint64_t still;  /* ns for which this observer saw that one, over reads that worked */
     uint64_t read;   /* when the last read that worked returned, 0: none, or one failed since */
-    uint64_t since;  /* when the first read of that one returned */
+    uint64_t since;  /* when the first read of that one returned, or earlier: it was written by then */
     uint64_t silent; /* ns from then until the last read that worked was begun */
     uint64_t steady; /* what was added to `still` since the last stall */
 };

@@ -1299,31 +1299,37 @@ Test(beat, only_time_between_reads_counts)
     cr_assert_eq(pulse.still, 0);
 }
 
-/* From the first look at a heartbeat: the file system stalls for so long, then two-second looks follow, and so many work. */
-static struct session_pulse pulse_after_stall(uint64_t stall, int looks)
+/* From the first look at a heartbeat: the file system stalls for so long, then two-second looks follow, and so many work. What
+ * the member wrote so much later is seen after the stall. */
+static struct session_pulse pulse_after_stall(uint64_t stall, int looks, uint64_t later)
 {
     struct session_pulse pulse = {0};
+    const uint64_t beat = 5 * CLOCK_SECOND;
     uint64_t now = 100 * CLOCK_SECOND;
-    session_pulse_count(&pulse, 5, now, now);
-    session_pulse_count(&pulse, 5, now + SESSION_BEAT, now + SESSION_BEAT + stall);
+    session_pulse_count(&pulse, beat, now, now);
+    session_pulse_count(&pulse, beat + later, now + SESSION_BEAT, now + SESSION_BEAT + stall);
     now += SESSION_BEAT + stall;
     for (int i = 0; i < looks; i++, now += SESSION_BEAT)
-        session_pulse_count(&pulse, 5, now, now);
+        session_pulse_count(&pulse, beat + later, now, now);
     return pulse;
 }
 
 Test(beat, a_stall_counts_where_the_cluster_ends_it)
 {
     const uint64_t lease = 15 * CLOCK_SECOND, stall = 60 * CLOCK_SECOND, ocfs2 = 0x7461636f, gfs2 = 0x01161970, nfs = 0x6969;
-    struct session_pulse pulse = pulse_after_stall(stall, 1);
+    struct session_pulse pulse = pulse_after_stall(stall, 1, 0);
     cr_assert_not(session_pulse_is_over(&pulse, ocfs2, lease), "its heartbeat was held up as long as the look was");
-    pulse = pulse_after_stall(stall, 4);
+    pulse = pulse_after_stall(stall, 4, 0);
     cr_assert(session_pulse_is_over(&pulse, ocfs2, lease) && session_pulse_is_over(&pulse, gfs2, lease));
     cr_assert_not(session_pulse_is_over(&pulse, nfs, lease), "what the other one called for may be carried out yet");
     cr_assert_not(session_pulse_is_over(&pulse, ocfs2, stall + lease), "the lease itself is waited for");
-    pulse = pulse_after_stall(stall, 9);
+    pulse = pulse_after_stall(stall, 4, SESSION_BEAT);
+    cr_assert(session_pulse_is_over(&pulse, ocfs2, lease), "one that was written before the stall is seen after it");
+    pulse = pulse_after_stall(stall, 4, stall);
+    cr_assert_not(session_pulse_is_over(&pulse, ocfs2, lease), "one that was written in it is young");
+    pulse = pulse_after_stall(stall, 9, 0);
     cr_assert(session_pulse_is_over(&pulse, nfs, lease));
-    pulse = pulse_after_stall(0, 7);
+    pulse = pulse_after_stall(0, 7, 0);
     cr_assert_not(session_pulse_is_over(&pulse, ocfs2, lease) || session_pulse_is_over(&pulse, nfs, lease));
     session_pulse_count(&pulse, 6, 200 * CLOCK_SECOND, 200 * CLOCK_SECOND);
     session_pulse_count(&pulse, 6, 300 * CLOCK_SECOND, 300 * CLOCK_SECOND);
