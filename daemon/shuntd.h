@@ -136,6 +136,7 @@ struct shuntd {
     struct disk *heartbeat_disk;               /* for heartbeats, and looks at those of others: nothing else delays them */
     bool heartbeat_under_way;                  /* one is under way (membership/heartbeat.h) */
     uint64_t next_heartbeat;                   /* monotonic */
+    uint64_t stalled;                          /* monotonic, when it was last seen to be held up; 0: it never was */
     int heartbeat_failed;                      /* how the last one did, 0: it did not */
     uint64_t joined;                           /* clock_boot, before the heartbeat that came with it */
     bool cut_off;                              /* the session has gone on without this daemon: it may decide nothing any more */

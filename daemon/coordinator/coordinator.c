@@ -257,9 +257,12 @@ int coordinator_resubmit(struct shuntd *shuntd)
 
 /* Silent members. */
 
+/* A file system that stalls keeps it from being removed from the session, or is the reason that it is silent: it is waited for.
+ */
 static bool coordinator_is_silent(const struct shuntd *shuntd, uint16_t member)
 {
-    return peers_is_silent(shuntd->peers, member, shuntd->options.deadline);
+    const bool is_stalled = shuntd->stalled != 0 && shuntd->now - shuntd->stalled < shuntd->options.deadline;
+    return !is_stalled && peers_is_silent(shuntd->peers, member, shuntd->options.deadline);
 }
 
 static bool coordinator_is_anybody_silent(const struct shuntd *shuntd)

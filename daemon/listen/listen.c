@@ -669,6 +669,11 @@ void listen_set_lease(struct listen *listen, uint64_t until)
     __atomic_store_n(&listen->channel->lease, until, __ATOMIC_RELEASE);
 }
 
+void listen_add_stall(struct listen *listen)
+{
+    __atomic_add_fetch(&listen->channel->stalls, 1, __ATOMIC_RELAXED);
+}
+
 void listen_set_clock(struct listen *listen)
 {
     __atomic_store_n(&listen->channel->clock, clock_boot(), __ATOMIC_RELEASE);

@@ -107,6 +107,8 @@ void listen_set_branch(struct listen *, uint16_t branch);
 /* Until when (clock_boot) this node is of the session; CHANNEL_FOR_EVER, as at first: it does not serve yet. */
 void listen_set_lease(struct listen *, uint64_t until);
 uint64_t listen_lease(const struct listen *);
+/* Says that the file system stalls: processes wait for longer. */
+void listen_add_stall(struct listen *);
 /* Says what time it is, for processes of other time namespaces: before a PING is answered. */
 void listen_set_clock(struct listen *);
 /* The file system asks a server for each part of a path: clients are to name short ones. */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/hook.h"
 #include "base/log.h"
 #include "disk/disk.h"
 #include "listen/listen.h"
@@ -48,6 +49,7 @@ static void heartbeat_carry_out(struct disk_job *base, const struct shuntd *shun
 {
     struct heartbeat_job *job = (struct heartbeat_job *)base;
     job->began = clock_boot();
+    HOOK("heartbeat-begun");
     job->result = session_beat(shuntd->root.path, &job->session, job->number);
     if (job->result == 0)
         job->result = session_epoch(shuntd->root.path, &job->epoch);
@@ -84,6 +86,13 @@ static int heartbeat_beat(struct shuntd *shuntd)
     return 0;
 }
 
+/* It has taken longer than the time to the next one. A daemon that stands still itself does not come here. */
+static void heartbeat_note_stall(struct shuntd *shuntd)
+{
+    shuntd->stalled = shuntd->now;
+    listen_add_stall(shuntd->listen);
+}
+
 int heartbeat_step(struct shuntd *shuntd)
 {
     uint64_t interval = heartbeat_interval(shuntd);
@@ -91,8 +100,10 @@ int heartbeat_step(struct shuntd *shuntd)
         log_warning("session: has gone on without this daemon, which was silent for too long");
         return -ESTALE;
     }
-    if (shuntd->heartbeat_under_way || shuntd->now < shuntd->next_heartbeat)
+    if (shuntd->now < shuntd->next_heartbeat)
         return 0;
     shuntd->next_heartbeat = shuntd->now + interval;
-    return heartbeat_beat(shuntd);
+    if (shuntd->heartbeat_under_way && !BROKEN("stall-unwaited"))
+        heartbeat_note_stall(shuntd);
+    return shuntd->heartbeat_under_way ? 0 : heartbeat_beat(shuntd);
 }

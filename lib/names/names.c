@@ -557,7 +557,11 @@ static int names_check_lease(const struct names_root *root, struct request_chann
     if (__builtin_expect(request_has_lease(channel), 1) || BROKEN("no-lease"))
         return 0;
     uint64_t began = clock_monotonic();
+    uint32_t stalls = request_stalls(channel);
     for (int learnt = 0; request_is_alive(channel) && clock_monotonic() - began < root->deadline; learnt = -EAGAIN) {
+        if (stalls != request_stalls(channel))
+            began = clock_monotonic();
+        stalls = request_stalls(channel);
         const int asked = request_learn_clock(channel, root->deadline);
         if (asked >= 0 && request_has_lease(channel))
             return asked > 0 ? -EAGAIN : learnt;

@@ -236,6 +236,11 @@ bool request_is_alive(const struct request_channel *mine)
     return channel_is_alive(mine->channel);
 }
 
+uint32_t request_stalls(const struct request_channel *mine)
+{
+    return __atomic_load_n(&mine->channel->stalls, __ATOMIC_RELAXED);
+}
+
 bool request_has_lease(const struct request_channel *mine)
 {
     uint64_t lease = __atomic_load_n(&mine->channel->lease, __ATOMIC_ACQUIRE);
@@ -583,10 +588,11 @@ static int request_wait_for_answer(struct request_channel *mine, uint32_t number
     struct channel *channel = mine->channel;
     const struct channel_qp *qp = &channel->qp[number];
     request_look_for_answer(mine, number, tag);
-    for (uint64_t end = 0; !request_is_answered(qp, tag);) {
+    for (uint64_t end = 0, stalls = 0; !request_is_answered(qp, tag);) {
         const uint64_t now = clock_monotonic();
-        if (end == 0)
+        if (end == 0 || stalls != request_stalls(mine))
             end = clock_after(now, deadline);
+        stalls = request_stalls(mine);
         HOOK("unanswered");
         if (!channel_is_alive(channel)) /* the last that it did may have been this answer */
             return request_is_answered(qp, tag) && !BROKEN("last-answer-unseen") ? 0 : -EHOSTDOWN;

@@ -55,6 +55,31 @@ def test_a_file_of_a_lost_node_is_found_under_its_branchs_new_name(stage, guard)
                               "written": "writtenmore"}
 
 
+@guarded("stall-unwaited")
+def test_a_file_system_that_stalls_is_waited_for(stage, guard):
+    """As natively. Meanwhile a home that is silent is no reason to fail; where the file system works it is one."""
+    stage.session.settings["SHUNT_STALE"] = "30"  # it is not dropped
+    beat, broken = stage.meeting(), {"SHUNT_BREAK": guard} if guard else {}
+    stage.session.start("a", SHUNT_HOOKS=beat.seen_before_at("heartbeat-begun"), **broken)
+    stage.session.start("b", "c")
+    assert stage.session.homes() == list(conftest.NODES)
+    for node in conftest.NODES:
+        stage.does(node, "os.listdir()")
+    beat.again()
+    beat.reached()
+    silent = stage.session.member("c")["pid"]
+    os.kill(silent, signal.SIGSTOP)
+    waits = stage.call("a", "[make(f'a-{number}') for number in range(30)][0]", SHUNT_DEADLINE="8")
+    if guard is None:
+        assert stage.call("b", "[make(f'b-{number}') for number in range(30)][0]", SHUNT_DEADLINE="8").answer() == "EIO"
+        assert not waits.has_ended()
+    else:
+        waits.process.wait(40)
+    beat.go()
+    os.kill(silent, signal.SIGCONT)
+    expect(guard, waits.answer() == "None")
+
+
 @guarded("unfenced")
 def test_a_lost_node_makes_nothing_any_more(stage, guard):
     """It had leave to make a file, and goes on when another node has made one of that name."""
