@@ -179,6 +179,7 @@ static int failure_detector_decide(struct shuntd *shuntd)
 static void failure_detector_carry_out(struct disk_job *base, const struct shuntd *shuntd)
 {
     struct failure_detector_job *job = (struct failure_detector_job *)base;
+    HOOK("look-begun");
     for (size_t i = 0; i < job->count; i++) {
         struct charge *charge = &job->charges[i];
         int code = session_observe(shuntd->root.path, &job->session, charge->number, &charge->pulse);
@@ -241,9 +242,16 @@ static int failure_detector_look(struct shuntd *shuntd, uint64_t now)
     return 0;
 }
 
+/* A file system that expels a node holds up what concerns the files of that one (the look at its heartbeat, the fence) for
+ * longer than this daemon's own heartbeat, or those alone. */
 int failure_detector_step(struct shuntd *shuntd)
 {
-    if (shuntd->session.count < 2 || shuntd->failure_detector->looks || shuntd->now < shuntd->failure_detector->next)
+    struct failure_detector *detector = shuntd->failure_detector;
+    if (shuntd->session.count < 2 || shuntd->now < detector->next)
         return 0;
-    return failure_detector_look(shuntd, shuntd->now);
+    if (!detector->looks)
+        return failure_detector_look(shuntd, shuntd->now);
+    detector->next = shuntd->now + heartbeat_interval(shuntd);
+    heartbeat_note_stall(shuntd);
+    return 0;
 }

@@ -86,9 +86,10 @@ static int heartbeat_beat(struct shuntd *shuntd)
     return 0;
 }
 
-/* It has taken longer than the time to the next one. A daemon that stands still itself does not come here. */
-static void heartbeat_note_stall(struct shuntd *shuntd)
+void heartbeat_note_stall(struct shuntd *shuntd)
 {
+    if (BROKEN("stall-unwaited"))
+        return;
     shuntd->stalled = shuntd->now;
     listen_add_stall(shuntd->listen);
 }
@@ -103,7 +104,7 @@ int heartbeat_step(struct shuntd *shuntd)
     if (shuntd->now < shuntd->next_heartbeat)
         return 0;
     shuntd->next_heartbeat = shuntd->now + interval;
-    if (shuntd->heartbeat_under_way && !BROKEN("stall-unwaited"))
+    if (shuntd->heartbeat_under_way)
         heartbeat_note_stall(shuntd);
     return shuntd->heartbeat_under_way ? 0 : heartbeat_beat(shuntd);
 }

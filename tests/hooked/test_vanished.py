@@ -55,12 +55,12 @@ def test_a_file_of_a_lost_node_is_found_under_its_branchs_new_name(stage, guard)
                               "written": "writtenmore"}
 
 
-@guarded("stall-unwaited")
-def test_a_file_system_that_stalls_is_waited_for(stage, guard):
+@pytest.mark.parametrize("hook, guard", [("heartbeat-begun", None), ("heartbeat-begun", "stall-unwaited"), ("look-begun", None)])
+def test_a_file_system_that_stalls_is_waited_for(stage, hook, guard):
     """As natively. Meanwhile a home that is silent is no reason to fail; where the file system works it is one."""
     stage.session.settings["SHUNT_STALE"] = "30"  # it is not dropped
     beat, broken = stage.meeting(), {"SHUNT_BREAK": guard} if guard else {}
-    stage.session.start("a", SHUNT_HOOKS=beat.seen_before_at("heartbeat-begun"), **broken)
+    stage.session.start("a", SHUNT_HOOKS=beat.seen_before_at(hook), **broken)
     stage.session.start("b", "c")
     assert stage.session.homes() == list(conftest.NODES)
     for node in conftest.NODES:
