@@ -265,6 +265,12 @@ bool disk_has_server(int fd)
     return true;
 }
 
+bool disk_keeps_names(int fd)
+{
+    struct statfs fs;
+    return SYS2(SYS_fstatfs, fd, &fs) == 0 && (uint32_t)fs.f_type == NFS_SUPER_MAGIC;
+}
+
 void disk_prefetch_names(int directory, const char *path)
 {
     char buffer[DISK_PREFETCH_BUFFER] __attribute__((aligned(8)));

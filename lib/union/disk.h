@@ -77,6 +77,8 @@ struct disk_name {
 /* Is that on a file system whose client asks a server for each name, and is told of many at once when it reads a directory
  * (NFS, CephFS, Lustre, FUSE)? Not where the node itself reads the disk, be it shared (OCFS2, GFS2). */
 bool disk_has_server(int fd);
+/* Is that on NFS, whose client may go by names that another node has changed since, unless it is mounted otherwise? */
+bool disk_keeps_names(int fd);
 /* Reads a directory for the sake of that alone: what is looked up in it next is asked of nobody. */
 void disk_prefetch_names(int directory, const char *path);
 

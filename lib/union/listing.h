@@ -43,8 +43,8 @@ struct union_root {
     char path[PATH_MAX]; /* canonical, no trailing slash */
     struct dirid id;
     uint64_t device;  /* as st_dev has it */
-    bool keeps_names; /* this node's kernel may go by names that another node has changed since (NFS); whoever opens it says so
-                       */
+    bool keeps_names; /* this node's kernel may go by names that another node has changed since (NFS); who opens it may know
+                         that it is mounted otherwise */
     size_t branch_count;
     const char **branches;               /* names, sorted when it was opened; number N of a union_name is branches[N - 1] */
     char (*names)[2][LAYOUT_BRANCH_MAX]; /* of each, and what it was renamed to */

@@ -181,6 +181,7 @@ int union_root_init(struct union_root *root, const char *path, unsigned flags)
     int fd = sys_openat(AT_FDCWD, root->path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
     if (fd < 0)
         return fd;
+    root->keeps_names = disk_keeps_names(fd);
     error = root_identify(root, fd);
     if (error == 0)
         error = root_read_branches(root, fd);

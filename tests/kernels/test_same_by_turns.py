@@ -40,7 +40,7 @@ def by_turns(session, above, nodes, options, under, out):
     return text
 
 
-@pytest.mark.parametrize("placement, every, phase", [("branch", 400, 0), pytest.param("auto", 100, 1, marks=pytest.mark.long)])
+@pytest.mark.parametrize("placement, every, phase", [("branch", 2000, 0), pytest.param("auto", 200, 1, marks=pytest.mark.long)])
 def test_the_same_by_turns(idle, tmp_path, placement, every, phase):
     if idle.cluster.kind == "nfs":
         pytest.skip("NFS tells attributes of another node's files as they were seconds ago, natively as well")
