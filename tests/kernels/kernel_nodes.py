@@ -32,7 +32,7 @@ import sys
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.append(str(HERE.parent / "cluster"))
+sys.path.insert(1, str(HERE.parent / "cluster"))  # before python3-cephfs
 
 import cephfs  # noqa: E402
 import wire  # noqa: E402
