@@ -20,7 +20,7 @@ import pytest
 
 BUILD = pathlib.Path(os.environ.get("SHUNT_BUILD", kernel_nodes.REPOSITORY / "build")).resolve()
 HERE = kernel_nodes.HERE
-PATIENCE = 120
+PATIENCE = 300
 NUMBER = itertools.count()
 
 

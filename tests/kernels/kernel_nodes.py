@@ -181,6 +181,7 @@ class Cluster:
         ceph = cephfs.CephFS(self.run_dir / "ceph", 0, OUTSIDE, self.inside())
         try:
             ceph.start_servers()
+            ceph.must("ceph", "fs", "set", "cfs", "session_timeout", "30")  # what a lost client holds is free after that, not 60 s
         finally:
             for number, process in enumerate(ceph.processes):
                 self.kept(f"ceph{number}", process.pid)
