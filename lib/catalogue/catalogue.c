@@ -8,6 +8,7 @@
 
 #include "catalogue/codec.h"
 #include "catalogue/environment.h"
+#include "catalogue/order.h"
 
 #define CATALOGUE_NODE 11  /* what LMDB adds to a record: header, offset, the byte that makes it even */
 #define CATALOGUE_PATHS 32 /* pages from a root to a leaf, in each of its trees, and what a split adds */
@@ -60,17 +61,10 @@ static int catalogue_find_proof(struct catalogue *c, MDB_txn *txn, const struct 
     return directory->mtime == now->mtime && directory->ctime == now->ctime;
 }
 
-static int catalogue_compare(const void *a, const void *b)
-{
-    const struct catalogue_name *one = a, *other = b;
-    return strcmp(one->name, other->name);
-}
-
 /* Sorts the names, checks them, and sums them up. */
 static int catalogue_sum_up(struct catalogue_name *names, size_t count, struct codec_directory *directory)
 {
-    if (count > 1) /* of an empty directory there is no array */
-        qsort(names, count, sizeof *names, catalogue_compare);
+    order_names(names, count);
     directory->count = count;
     for (size_t i = 0; i < count; i++) {
         const struct codec_name name = {0, names[i].name, strlen(names[i].name), names[i].ino, names[i].type};

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
 #include "catalogue/catalogue.h"
+#include "catalogue/order.h"
 
 #include <linux/stat.h>
 #include <sched.h>
@@ -124,6 +125,46 @@ static int put_marker(struct catalogue *c, uint64_t number, int64_t time, const 
     struct marker marker = {.id = number, .directory = {number + 1, 9}, .root = root, .path = "where/it/was"};
     strcpy(marker.mirror, mirror);
     return catalogue_put_marker(c, &stamp, &marker);
+}
+
+static int order_by_strcmp(const void *a, const void *b)
+{
+    const struct catalogue_name *one = a, *other = b;
+    return strcmp(one->name, other->name);
+}
+
+/* Names of one to 24 bytes behind `prefix`, of so many kinds of bytes, none twice. */
+static void order_both(const char *prefix, size_t count, int kinds)
+{
+    struct catalogue_name *names = calloc(count, sizeof *names), *model = calloc(count, sizeof *model);
+    char(*texts)[64] = calloc(count, sizeof *texts);
+    cr_assert(names != NULL && model != NULL && texts != NULL);
+    for (size_t i = 0; i < count; i++) {
+        size_t at = (size_t)snprintf(texts[i], 40, "%s", prefix), end = at + 1 + (size_t)random() % 24;
+        while (at < end)
+            texts[i][at++] = (char)(255 - random() % kinds);
+        names[i] = model[i] = (struct catalogue_name){texts[i], i + 1, DT_REG};
+    }
+    order_names(names, count);
+    qsort(model, count, sizeof *model, order_by_strcmp);
+    for (size_t i = 0; i < count; i++) {
+        cr_assert_str_eq(names[i].name, model[i].name);
+        cr_assert_eq(names[i].name, texts[names[i].ino - 1]);
+    }
+    free(names);
+    free(model);
+    free(texts);
+}
+
+Test(catalogue, names_are_put_in_the_order_of_strcmp)
+{
+    static const size_t counts[] = {0, 1, 2, 63, 64, 65, 200, 3000};
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        order_both("", counts[i], 254);
+        order_both("", counts[i], 2);
+        order_both("checkpoint-", counts[i], 10);
+        order_both("x", counts[i], 1);
+    }
 }
 
 Test(catalogue, markers)
