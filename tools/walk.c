@@ -138,7 +138,7 @@ static void walk_start_threads(struct walk *walk)
 {
     if (!(walk->flags & WALK_AHEAD) || walk->threads_count > 0 || walk->count < 4)
         return;
-    while (walk->threads_count < WALK_THREADS &&
+    while (walk->threads_count < walk->threads_most &&
            pthread_create(&walk->threads[walk->threads_count], NULL, walk_work, walk) == 0)
         walk->threads_count++;
 }
@@ -162,6 +162,7 @@ int walk_init(struct walk *walk, struct union_root *root, const char *from, unsi
     walk->root_fd = sys_openat(AT_FDCWD, root->path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
     if (walk->root_fd < 0)
         return walk->root_fd;
+    walk->threads_most = disk_has_server(walk->root_fd) ? WALK_THREADS : WALK_THREADS_LOCAL;
     const unsigned known = flags & WALK_AHEAD ? KNOWN_FIRST | KNOWN_PREFETCH : KNOWN_FIRST;
     if (known_create(&walk->known, root, NULL, known) == 0)
         root->source = known_source(walk->known);

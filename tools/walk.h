@@ -10,9 +10,10 @@
 #include "api/folder.h"
 
 /* Directories are listed ahead by so many threads, and at most so many of them: a file system that is asked over a network
- * answers several questions in the time of one. */
-#define WALK_THREADS 8
-#define WALK_AHEAD_MAX 32
+ * answers many questions in the time of one. One of this node has its processors to share. */
+#define WALK_THREADS 32
+#define WALK_THREADS_LOCAL 8
+#define WALK_AHEAD_MAX 64
 
 enum {
     WALK_ONE_DEVICE = 1, /* leave out directories of another device than the root's */
@@ -53,7 +54,7 @@ struct walk {
     size_t count, room;
     size_t ahead;   /* of them, how many are TAKEN or DONE */
     bool is_at_end; /* the threads are to end */
-    size_t threads_count;
+    size_t threads_count, threads_most;
     pthread_t threads[WALK_THREADS];
 };
 
