@@ -72,7 +72,11 @@ int folder_stat(const struct folder *folder, const struct union_root *root, cons
     if (name->branch == 0)
         return sys_statx(folder->fd, name->on_disk, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, mask, to);
     int error = folder_where(folder, root, name, where, sizeof where);
-    return error < 0 ? error : sys_statx(AT_FDCWD, where, AT_SYMLINK_NOFOLLOW, mask, to);
+    if (error == 0)
+        error = sys_statx(AT_FDCWD, where, AT_SYMLINK_NOFOLLOW, mask, to);
+    if (error == -ENOENT) /* an export, or its node, has moved it to the trunk since it was listed */
+        error = sys_statx(folder->fd, name->name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, mask, to);
+    return error;
 }
 
 int folder_where(const struct folder *folder, const struct union_root *root, const struct union_name *name, char *to,

@@ -188,7 +188,7 @@ static int listing_read_trunk(struct reader *reader)
 {
     struct disk_scan scan;
     struct part part = {.reader = reader};
-    int known = listing_asked_first(reader) ? listing_ask_source(&part, reader->directory, "", 0) : 0;
+    int known = listing_asked_first(reader) ? listing_ask_source(&part, reader->directory, "", reader->listing->count) : 0;
     if (known != 0)
         return known < 0 ? known : 0;
     part.scan = &scan;
@@ -351,15 +351,29 @@ static int listing_read_mirror(struct reader *reader, uint16_t branch)
     return error;
 }
 
-static int listing_read_all(struct reader *reader)
+static int listing_read_all_mirrors(struct reader *reader)
 {
-    int error = listing_read_trunk(reader);
-    reader->listing->trunk_alone = reader->flags & LISTING_TRUNK && reader->listing->marked && !reader->listing->unfinished;
-    if (reader->listing->trunk_alone)
-        return error;
+    int error = 0;
     for (size_t i = 1; error == 0 && reader->listing->marked && i <= reader->root->branch_count; i++)
         error = listing_read_mirror(reader, (uint16_t)i);
     return error;
+}
+
+static int listing_read_trunk_alone(struct reader *reader)
+{
+    int error = listing_read_trunk(reader);
+    reader->listing->trunk_alone = reader->listing->marked && !reader->listing->unfinished;
+    return error < 0 || reader->listing->trunk_alone ? error : listing_read_all_mirrors(reader);
+}
+
+/* The trunk last: files leave mirrors for it while others read, as in an export. So each is seen in one of the two; in both, it
+ * is one inode, and no conflict. */
+static int listing_read_all(struct reader *reader)
+{
+    if (reader->flags & LISTING_TRUNK)
+        return listing_read_trunk_alone(reader);
+    int error = listing_read_all_mirrors(reader);
+    return error < 0 ? error : listing_read_trunk(reader);
 }
 
 /* A marker that cannot be rewritten is judged again next time, with the same result. */

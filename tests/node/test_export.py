@@ -333,6 +333,20 @@ def test_nothing_is_replaced_that_is_made_meanwhile(shunt, area, careful):
     assert words.count("redirected") == MANY and replaced in ([0] if careful else [0, 1]), (replaced, len(made))
 
 
+@pytest.mark.parametrize("how", [["ls"], ["ls", "-l"]])
+def test_who_reads_meanwhile_sees_all_names(shunt, area, how):
+    """A file is in a branch or in the trunk at any moment; no reader comes too late to the one, and too early to the other."""
+    union = Union(area / "root")
+    mirror, count = union.mark("out", 1), 3000
+    for i in range(count):
+        (union.leaf("n1.1", mirror) / f"file.{i:04}").touch()
+    export = subprocess.Popen([shunt.path, "export", union.root], stdout=subprocess.DEVNULL)
+    while (listed := shunt(*how, union.root / "out")).status == 0:
+        missing = {f"file.{i:04}" for i in range(count)} - {word.rpartition("/")[2] for word in listed.out.split()}
+        assert not missing, f"{len(missing)} of {count} are missing"
+    assert "in no root of shunt" in listed.err and export.wait() == 0
+
+
 # At the end of `shunt stop --export`.
 
 
