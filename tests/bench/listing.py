@@ -23,19 +23,19 @@ BYTES = 900  # of the file system, for a name
 
 
 @contextlib.contextmanager
-def ext4(options):
+def ext4(options, names):
     """Where there is one."""
     if os.geteuid() != 0:
         if measuring.file_system(options.dir) != "ext4":
-            raise measuring.Failed("listing needs the superuser, who can mount an ext4, or a --dir on one")
+            raise measuring.Failed("an ext4 is needed: the superuser can mount one, or --dir is on one")
         yield options.dir
         return
     with tempfile.TemporaryDirectory(prefix="shunt-bench-ext4.", dir=measuring.MEMORY) as top:
         image, mount = pathlib.Path(top) / "image", pathlib.Path(top) / "mount"
         mount.mkdir()
         with open(image, "wb") as file:
-            file.truncate((64 << 20) + options.listed * BYTES * 2)
-        inodes = int(options.listed * INODES) + 1000
+            file.truncate((64 << 20) + names * BYTES * 2)
+        inodes = int(names * INODES) + 1000
         subprocess.run(["mkfs.ext4", "-q", "-N", str(inodes), image], check=True)
         subprocess.run(["mount", "-o", "loop", image, mount], check=True)
         try:
@@ -102,7 +102,7 @@ def measure_session(options, mount, nodes):
 def measure(options):
     found = []
     for nodes in (("n0", "n1"), ("n0",)):
-        with ext4(options) as mount:
+        with ext4(options, options.listed) as mount:
             found += measure_session(options, mount, nodes)
     return found
 

@@ -13,6 +13,7 @@ from conftest import REPOSITORY, run
 PYTHON = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else sys.executable
 COUNTED = ("files redirected", "functions that move data", "shared memory for a thread")
 MOUNTS = {"pass_through": ("bindfs", "/dev/fuse"), "listing": ("an ext4 on a loop device", "/dev/loop-control"),
+          "moving": ("an ext4 on a loop device", "/dev/loop-control"),
           "remote": ("a slow file system", "/dev/fuse")}
 
 
@@ -40,7 +41,7 @@ def measured(build, area, script, *words):
 
 
 @pytest.mark.parametrize("script, figure", [("calls", 2), ("rates", 2), ("pass_through", 3), ("listing", 4), ("daemon_cost", 5),
-                                            ("remote", 6), ("memory", 7), ("data", 8), ("solo", 9)])
+                                            ("remote", 6), ("memory", 7), ("data", 8), ("solo", 9), ("moving", 16)])
 def test_a_benchmark(build, area, script, figure):
     if what_is_missing(script):
         pytest.skip(what_is_missing(script))
