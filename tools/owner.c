@@ -64,7 +64,8 @@ int owner_order_parse(struct owner_order *order, const char *line)
         owner_take_field(&line, order->branch, sizeof order->branch) &&
         owner_take_field(&line, order->mirror, sizeof order->mirror) &&
         owner_take_field(&line, order->root, sizeof order->root) && owner_take_field(&line, order->path, sizeof order->path);
-    if (!is_whole || *line != '\0' || line[-1] == '\t' || layout_branch_node(order->branch, strlen(order->branch), &incarnation) == 0)
+    if (!is_whole || *line != '\0' || line[-1] == '\t' ||
+        layout_branch_node(order->branch, strlen(order->branch), &incarnation) == 0)
         return -EBADMSG;
     return strchr(order->mirror, '/') != NULL || *order->root != '/' ? -EBADMSG : 0;
 }
