@@ -547,6 +547,90 @@ def extrapolate(machine, nodes, options):
     return rows, names
 
 
+# From which penalty on does shunt pay?
+
+WIRES = (5.0, 20.0, 100.0)
+PENALTY_MAX = 256.0
+
+
+def create_time(machine, system, count, options, wire):
+    """Between two creates of a client under shunt, while nobody waits for the file system."""
+    idle = FileSystem(system.name, system.private_rate * 1e3, 1.0, system.latency + 1e6 / system.private_rate)
+    options = argparse.Namespace(clients=options.clients, wire=wire)
+    return count * options.clients / files_made(machine, idle, count, options, "shunt") * 1e6
+
+
+def pays_from(system, native_time, shunt_time, clients):
+    """The formula of docs/scaling.md. A client waits longer natively as soon as what the penalty adds to a create is more than
+    what shunt adds; and all of them together are slower as soon as the directory does not take what they make under shunt."""
+    service = 1e6 / system.private_rate
+    return min(1 + (shunt_time - native_time) / service, max(1.0, shunt_time / clients / service))
+
+
+def pays_from_simulated(machine, system, count, options, wire):
+    """The same by trying penalties."""
+    options = argparse.Namespace(clients=options.clients, wire=wire)
+    goal = files_made(machine, system, count, options, "shunt")
+    low, high = 1.0, PENALTY_MAX
+    while high / low > 1.01:
+        middle = math.sqrt(low * high)
+        penalised = FileSystem(system.name, system.private_rate, middle, system.latency)
+        if files_made(machine, penalised, count, options, "shared") > goal:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def break_even(machine, nodes, options):
+    """Rows: nodes, and for each wire the penalty by the formula; then the same by simulation."""
+    system, rows = SYSTEMS[0], []
+    print(f"\nthe penalty from which on shunt pays, {options.clients} clients on each node: by the formula, and simulated")
+    print(f"{'nodes':>8}" + "".join(f"{f'{wire:.0f} us':>9}{'simulated':>11}" for wire in WIRES))
+    for count in nodes:
+        native = machine.costs.client + system.latency + 1e6 / system.private_rate
+        times = [create_time(machine, system, count, options, wire) for wire in WIRES]
+        by_formula = [pays_from(system, native, time, count * options.clients) for time in times]
+        simulated = [pays_from_simulated(machine, system, count, options, wire) for wire in WIRES]
+        rows.append((count, *by_formula, *simulated))
+        print(f"{count:8}" + "".join(f"{one:9.2f}{other:11.2f}" for one, other in zip(by_formula, simulated)), flush=True)
+    return rows
+
+
+@dataclass
+class Locked:
+    """A file system whose clients are in the kernel and send each other locks: what a create takes more in a directory that two
+    nodes share than in a private one. These are means, so how long a node keeps a lock is in them."""
+
+    name: str
+    private_rate: float  # creates/s of a node
+    packets: float
+    requests: float  # of the disk
+
+    def shared_rate(self, wire, disk):
+        """The lock is what all wait for: one create after the other."""
+        return 1e6 / (1e6 / self.private_rate + self.packets * wire + self.requests * disk)
+
+
+LOCKED = (Locked("OCFS2", 3_398, 13.7 - 4.8, 10.7 - 0.07), Locked("GFS2", 4_939, 3.0 - 2.6, 0.0))
+
+
+def on_locks(machine, options):
+    """Rows: file system, microseconds of a packet and of a request of the disk; creates/s natively and under shunt."""
+    rows = []
+    print("\ntwo nodes of a file system with locks, creates/s in one directory")
+    print(f"{'':8}{'packet us':>10}{'disk us':>9}{'native':>9}{'shunt':>9}{'times':>7}")
+    for locked in LOCKED:
+        system = FileSystem(locked.name, 2 * locked.private_rate, 1.0, 0.0)
+        for wire in WIRES:
+            found = files_made(machine, system, 2, argparse.Namespace(clients=1, wire=wire), "shunt")
+            for disk in (0.0, 1000.0):
+                native = locked.shared_rate(wire, disk)
+                rows.append((locked.name, wire, disk, native, found))
+                print(f"{locked.name:8}{wire:10.0f}{disk:9.0f}{native:9.0f}{found:9.0f}{found / native:7.1f}", flush=True)
+    return rows
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--measured", type=pathlib.Path, default=MEASURED, help="what scaling_measure.py wrote")
@@ -564,9 +648,12 @@ def main():
     rows = compare(machine, told["machine"], few if options.quick else counts, 5e4 if options.quick else 1.2e6)
     worst = print_comparison(rows)
     figures, names = extrapolate(machine, NODES[:4] if options.quick else NODES, options)
+    pays = break_even(machine, NODES[1:2] if options.quick else NODES[1:6], options)
+    locks = on_locks(machine, options)
     if options.out:
         told["compared"] = [row[:4] for row in rows]
         told["simulated"] = {"names": names, "rows": figures, "clients": options.clients, "wire": options.wire}
+        told["break even"] = {"wires": WIRES, "rows": pays, "locks": locks}
         options.out.write_text(json.dumps(told, indent=1) + "\n")
     if worst > TOLERANCE:
         sys.exit(f"scaling.py: a simulated figure is {worst:.0%} off the measured one")

@@ -49,6 +49,18 @@ def latency(figures):
                  "title 'there and back along the tree'"])])
 
 
+def break_even(figures):
+    """The lines are the formula, the points the simulation."""
+    wires = figures["break even"]["wires"]
+    colours = ("#1e8449", "#2471a3", "#c0392b")
+    return "\n".join([
+        f"set title 'from which penalty on shunt pays, {figures['simulated']['clients']} processes on each node'",
+        "set xlabel 'nodes'", "set ylabel 'penalty of a shared directory'", "set yrange [1:*]", "set logscale y", "set key top right",
+        plot_of([f"$pays using 1:{number} with lines lc rgb '{colour}' title '{wire:.0f} us from node to node', "
+                 f"$pays using 1:{number + len(wires)} with points pt 6 lc rgb '{colour}' notitle"
+                 for number, (wire, colour) in enumerate(zip(wires, colours), 2)])])
+
+
 def check():
     return "\n".join([
         "set logscale y", "set yrange [*:*]", "set title 'simulation, and what was measured: one machine'",
@@ -62,10 +74,10 @@ def check():
 def script(figures, path):
     return "\n".join([
         block("simulated", figures["simulated"]["rows"]), block("creates", compared_rows(figures, "creates/s")),
-        block("collectives", compared_rows(figures, "collective us")),
-        f"set terminal {TERMINALS[path.suffix]} size 1100,900 noenhanced background '#ffffff'",
+        block("collectives", compared_rows(figures, "collective us")), block("pays", figures["break even"]["rows"]),
+        f"set terminal {TERMINALS[path.suffix]} size 1100,1350 noenhanced background '#ffffff'",
         f"set output '{path}'", "set logscale x 2", "set logscale y", "set grid", "set key bottom right",
-        "set multiplot layout 2,2", *rates(figures), latency(figures), check(), "unset multiplot", ""])
+        "set multiplot layout 3,2", *rates(figures), latency(figures), check(), break_even(figures), "unset multiplot", ""])
 
 
 def main():

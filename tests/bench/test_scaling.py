@@ -107,6 +107,19 @@ def test_a_busy_file_system_makes_what_it_can(is_shared, expected):
     assert scaling.natively(env, service, NOTHING, 50, 1e6) == pytest.approx(expected, rel=0.02)
 
 
+def test_from_which_penalty_on_shunt_pays():
+    """By the formula: a client of few waits less than natively; many of them meet what the directory takes."""
+    system = scaling.FileSystem("one", private_rate=100_000, penalty=1.0, latency=1000.0)
+    assert scaling.pays_from(system, native_time=1010, shunt_time=1060, clients=2) == pytest.approx(6)
+    assert scaling.pays_from(system, native_time=1010, shunt_time=1060, clients=50) == pytest.approx(2.12)
+    assert scaling.pays_from(system, native_time=1010, shunt_time=1060, clients=1000) == 1
+
+
+def test_what_locks_cost_is_added_to_a_create():
+    locked = scaling.Locked("one", private_rate=10_000, packets=5.0, requests=0.5)
+    assert locked.shared_rate(wire=20.0, disk=200.0) == pytest.approx(1e6 / (100 + 100 + 100))
+
+
 def test_all_of_it_runs(tmp_path):
     """And what was measured with few daemons is what the model makes of it."""
     program = pathlib.Path(scaling.__file__)
@@ -115,4 +128,7 @@ def test_all_of_it_runs(tmp_path):
     picture = tmp_path / "picture.svg"
     subprocess.run([sys.executable, program.with_name("scaling_plot.py"), tmp_path / "figures", picture], check=True)
     assert "simulation" in picture.read_text()
-    assert not math.isnan(scaling.json.loads((tmp_path / "figures").read_text())["simulated"]["rows"][-1][-1])
+    figures = scaling.json.loads((tmp_path / "figures").read_text())
+    assert not math.isnan(figures["simulated"]["rows"][-1][-1])
+    for row in figures["break even"]["rows"]:  # of the simulation, as of the formula
+        assert row[4:] == pytest.approx(row[1:4], rel=0.05)
