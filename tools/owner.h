@@ -8,8 +8,8 @@
  * owner first: on OCFS2 and GFS2 some ten times what the owner's rename takes. The export decides all: it lists and settles a
  * directory, orders one owner after the other to empty its mirror, and does itself what is left. An owner moves what lies in a
  * mirror under the name that it has there; it replaces nothing that the export itself would not, by the same calls, and ends
- * when whoever gave the order has, or holds the root no more. So both may be at the same file, as when the export has given an
- * owner up: one of them renames it, and the other does not find it. */
+ * when the process that gave the order has, or holds the root no more. So both may be at the same file, as when the export has
+ * given an owner up: one of them renames it, and the other does not find it. */
 
 #include <limits.h>
 #include <stdbool.h>

@@ -55,6 +55,6 @@ int outgrown_step(struct shuntd *shuntd)
     shuntd->outgrown_next = used + limit / OUTGROWN_LARGE;
     home_dirs_each(shuntd->home, outgrown_compare, &largest);
     index_measure(shuntd->index, &size);
-    const uint64_t bytes = size.bytes_used / size.entries * largest.names;
+    const uint64_t bytes = size.entries > 0 ? size.bytes_used / size.entries * largest.names : 0;
     return bytes >= limit / OUTGROWN_LARGE ? outgrown_move(shuntd, largest.dir, largest.names, bytes) : 0;
 }

@@ -95,6 +95,11 @@ static void dead_end_show_name(struct scratch *s)
     memcpy(s->end.name, &s->end.kept, sizeof s->end.kept);
 }
 
+static bool dead_end_has_place_beside(struct scratch *s, int fd)
+{
+    return names_read_place(fd, s->real) == 0 && prefilter_text(NULL, s->real) == PATH_FOREIGN;
+}
+
 /* Links lead to it: the kernel has its path. */
 static bool dead_end_is_placed_beside(struct scratch *s)
 {
@@ -103,9 +108,9 @@ static bool dead_end_is_placed_beside(struct scratch *s)
     dead_end_show_name(s);
     if (fd < 0)
         return false;
-    const int code = names_read_place(fd, s->real);
+    const bool is_beside = dead_end_has_place_beside(s, fd);
     sys_close(fd);
-    return code == 0 && prefilter_text(NULL, s->real) == PATH_FOREIGN;
+    return is_beside;
 }
 
 /* The parent is on the device of a root: is it beside it? By the mount that shows the root at its path it has one path, too. */
@@ -155,6 +160,23 @@ __attribute__((noinline)) static bool dead_end_search(struct scratch *s, char *e
     const bool is_one = there == 1 && !dead_end_is_link(s);
     scratch_give(s);
     return is_one;
+}
+
+static bool dead_end_is_open_beside(struct scratch *s, int fd)
+{
+    if (sys_statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO | STATX_MNT_ID, &s->end.seen) != 0)
+        return false;
+    const uint64_t device = names_device(&s->end.seen);
+    return !dead_end_is_on_a_root_device(device) ||
+           (dead_end_is_mount_of_roots(s, device, mount_of(&s->end.seen)) && dead_end_has_place_beside(s, fd));
+}
+
+bool dead_end_is_beside_roots(int fd, const char *path)
+{
+    struct scratch *s = !prefilter_some_is_hidden() && target_has_foreign_words(AT_FDCWD, path) ? scratch_take() : NULL;
+    const bool is_beside = s != NULL && dead_end_is_open_beside(s, fd);
+    scratch_give(s);
+    return is_beside;
 }
 
 /* Nothing stands on the stack of this one while the next is at work. */

@@ -13,3 +13,5 @@
 
 /* `want`: enum target_want. False says nothing. */
 bool dead_end(int at, const char *path, unsigned want);
+/* The same of a directory that is open, to which the foreign words `path` have led: by its place. */
+bool dead_end_is_beside_roots(int fd, const char *path);

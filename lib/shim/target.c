@@ -380,7 +380,7 @@ static bool target_is_elsewhere(int at, const char *path, unsigned want)
 }
 
 /* What is not plain may still lead elsewhere, from where the process works. */
-__attribute__((noinline)) static bool target_has_foreign_words(int at, const char *path)
+__attribute__((noinline)) bool target_has_foreign_words(int at, const char *path)
 {
     struct scratch *scratch = NULL;
     const enum path_verdict verdict = prefilter_is_plainly_foreign(path) ? PATH_FOREIGN : prefilter(&scratch, at, path);

@@ -76,7 +76,9 @@ struct target {
 /* The first question of a call: does its path lead to nothing of ours, for certain? It takes little stack, so a call on such a
  * path does, if it has no target in its frame (TARGET_ROOM). */
 bool target_is_foreign(int at, const char *path, unsigned want);
-/* The same of a text that can be read, and is not empty. */
+/* Is the text itself foreign? It can be read, and is not empty. An alias of a root may be, too (TARGET_MAKES, TARGET_ALIAS). */
+bool target_has_foreign_words(int at, const char *path);
+/* The same as target_is_foreign of such a text. */
 bool target_text_is_foreign(int at, const char *path, unsigned want);
 /* After false. Answers enum target_how, or -errno (fail closed, out of memory, ELOOP). After anything but TARGET_MANAGED there
  * is nothing to give back. */

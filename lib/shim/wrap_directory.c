@@ -44,7 +44,9 @@ WRAPPER DIR *opendir(const char *path)
     if (!process_has_roots())
         return REAL(opendir)(path);
     DIR *stream = REAL(opendir)(path);
-    return stream != NULL ? dir_stream_over(stream) : wrap_directory_not_a_directory(AT_FDCWD, path);
+    if (stream == NULL)
+        return wrap_directory_not_a_directory(AT_FDCWD, path);
+    return dead_end_is_beside_roots(REAL(dirfd)(stream), path) ? stream : dir_stream_over(stream);
 }
 
 /* What O_PATH gave cannot be read. */

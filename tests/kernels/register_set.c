@@ -4,7 +4,7 @@
 /* User Mode Linux is a program that runs each process of its guest under ptrace. On a switch it reads the registers of that
  * process by PTRACE_GETREGSET, NT_X86_XSTATE, into memory that Linux 6.1 sizes for what processors had by then, and writes them
  * back. The kernel beneath refuses (EFAULT, and User Mode Linux panics at the first process) to write less than the whole set,
- * which AMX made 8 KiB larger. So whoever writes less, writes the beginning of the whole one here, as it stands.
+ * which AMX made 8 KiB larger. So a smaller set is written to the beginning of the whole one here, as it stands.
  *
  * Preloaded into the kernel's process alone. What it hands on is errno's own convention: -1, as ptrace(2) says. */
 #define _GNU_SOURCE
