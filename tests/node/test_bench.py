@@ -7,10 +7,12 @@ import csv
 import io
 import json
 import os
+import pathlib
 import pty
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import time
 import xml.etree.ElementTree as ElementTree
@@ -192,7 +194,10 @@ def test_a_second_one_in_the_same_directory_is_told(bench):
 def left_by_one_that_was_killed(bench):
     first = bench.start("--rank", "0/2")
     wait_until(lambda: (bench.directory / MEET).exists() and "end\n" in (bench.directory / MEET).read_text(), "its file")
-    os.killpg(first.pid, signal.SIGKILL)
+    # The one in a session of its own, too, which would clean up.
+    children = pathlib.Path(f"/proc/{first.pid}/task/{first.pid}/children").read_text().split()
+    for child in children:
+        os.killpg(int(child), signal.SIGKILL)
     first.wait(60)
 
 
@@ -209,6 +214,17 @@ def test_what_a_killed_one_left_is_in_nobodys_way(bench, leave):
     bench("--rank", "0/2", "-f", 10, "-r", 1).check()
     assert other.wait(60) == 0
     bench.assert_nothing_is_left()
+
+
+def test_another_program_listens_where_a_killed_one_did(bench):
+    """Ports are given out again."""
+    left_by_one_that_was_killed(bench)
+    port = int((bench.directory / MEET).read_text().splitlines()[1].split()[-1])
+    with socket.create_server(("127.0.0.1", port)):
+        other = bench.start("--rank", "1/2", "-f", 10, "-r", 1)
+        time.sleep(1)  # so that it looks at what was left
+        bench("--rank", "0/2", "-f", 10, "-r", 1).check()
+        assert other.wait(60) == 0
 
 
 # Plots

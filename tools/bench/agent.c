@@ -35,6 +35,7 @@ struct agent {
     struct roots roots; /* that of this benchmark */
     pid_t workers[TALK_KINDS];
     bool serves;
+    bool was_heard; /* by the conductor: it has said something */
 };
 
 static int agent_name_node(struct agent *agent)
@@ -187,6 +188,7 @@ static void agent_listen_to_conductor(struct agent *agent, const char *directory
             continue;
         if (talk_receive(agent->socket, &order, sizeof order) < 0)
             return;
+        agent->was_heard = true;
         agent_answer(agent, agent_obey(agent, directory, &order), 0);
     }
 }
@@ -207,7 +209,7 @@ static int agent_work_with(struct agent *agent, const char *directory)
     return error < 0 ? STATUS_FAILED : STATUS_OK;
 }
 
-int agent_run(const struct plan *plan, const char *directory, uint32_t rank, const struct rendezvous *meet)
+int agent_run(const struct plan *plan, const char *directory, uint32_t rank, const struct rendezvous *meet, bool *was_heard)
 {
     struct agent agent = {.plan = plan, .meet = meet, .hello = {.rank = rank, .count = (uint32_t)plan->processes}};
     roots_init(&agent.roots);
@@ -216,7 +218,14 @@ int agent_run(const struct plan *plan, const char *directory, uint32_t rank, con
         return STATUS_FAILED;
     int status = agent_work_with(&agent, directory);
     signal_wait_finish(&agent.watch);
+    *was_heard = agent.was_heard;
     return status;
+}
+
+/* Another program may listen at the port of a process that was killed. */
+static bool agent_sees_first(const char *directory, struct rendezvous *meet)
+{
+    return rendezvous_read(meet, directory) == 0 && session_lives(&meet->writer) != 0 && rendezvous_answers(meet);
 }
 
 /* Until there is a file whose writer listens: one may have been left by a process that was killed, until process 0 comes. */
@@ -227,7 +236,7 @@ static int agent_find_first(const char *directory, struct rendezvous *meet, stru
     int signal = 0;
     bool found, late = false;
     progress_init(&progress, false);
-    while (!(found = rendezvous_read(meet, directory) == 0 && rendezvous_answers(meet)) && signal <= 0 && !late) {
+    while (!(found = agent_sees_first(directory, meet)) && signal <= 0 && !late) {
         if (progress_due(&progress))
             progress_line(&progress, "waiting for process 0 to write %s/" MEET_FILE, directory);
         signal = signal_wait_next(watch, NULL, 0, LOOK_AGAIN);
@@ -247,9 +256,14 @@ int agent_join(const struct plan *plan, const char *directory)
 {
     struct signal_wait watch;
     struct rendezvous meet;
-    if (signal_wait_init(&watch) < 0)
-        return STATUS_FAILED;
-    int status = agent_find_first(directory, &meet, &watch);
-    signal_wait_finish(&watch);
-    return status == STATUS_OK ? agent_run(plan, directory, plan->rank.number, &meet) : status;
+    int status = STATUS_OK;
+    for (bool was_heard = false; status == STATUS_OK && !was_heard;) { /* one that was about to end has not looked who came */
+        if (signal_wait_init(&watch) < 0)
+            return STATUS_FAILED;
+        status = agent_find_first(directory, &meet, &watch);
+        signal_wait_finish(&watch);
+        if (status == STATUS_OK)
+            status = agent_run(plan, directory, plan->rank.number, &meet, &was_heard);
+    }
+    return status;
 }

@@ -9,7 +9,7 @@
 #include "bench/rendezvous.h"
 #include "bench/plan.h"
 
-/* `directory` is canonical. The exit status. */
-int agent_run(const struct plan *, const char *directory, uint32_t rank, const struct rendezvous *);
+/* `directory` is canonical. The exit status. *was_heard: the conductor has said something, so it is the one that goes on. */
+int agent_run(const struct plan *, const char *directory, uint32_t rank, const struct rendezvous *, bool *was_heard);
 /* Of a process that was started by a launcher and is not the first: looks for that first. */
 int agent_join(const struct plan *, const char *directory);

@@ -48,7 +48,8 @@ static int conductor_start_agent(struct conductor *conductor, uint32_t rank)
     if (child == 0) {
         signal_wait_finish(&conductor->watch);
         close(conductor->meet.listener);
-        _exit(agent_run(conductor->plan, conductor->directory, rank, &conductor->meet));
+        bool was_heard;
+        _exit(agent_run(conductor->plan, conductor->directory, rank, &conductor->meet, &was_heard));
     }
     if (child < 0) {
         error_report("cannot start a process: %s (end other processes and run this again)", strerror(errno));

@@ -9,9 +9,10 @@
 #include "base/clock.h"
 #include "stopping.h"
 
-#define REST_PATIENCE 90 /* seconds for daemons to stop, and agents to end */
-#define REST_SILENCE 60  /* after which a node is given up that says no more how far it is */
-#define REST_LOOK 200    /* ms, how often it is looked whether the export is to stop */
+#define REST_STOP 10    /* seconds without another daemon that has stopped: then no agent rests */
+#define REST_END 90     /* seconds for agents to end */
+#define REST_SILENCE 60 /* after which a node is given up that says no more how far it is */
+#define REST_LOOK 200   /* ms, how often it is looked whether the export is to stop */
 
 bool agents_rest_has_others(const struct agents *agents)
 {
@@ -34,6 +35,14 @@ static bool agents_rest_tell(struct agents_member *member, const char *line)
     return done == length;
 }
 
+static size_t agents_rest_count_stopped(const struct agents *agents)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < agents->count; i++)
+        count += agents->members[i].stopped;
+    return count;
+}
+
 static bool agents_rest_are_stopping(const struct agents *agents)
 {
     for (size_t i = 0; i < agents->count; i++) {
@@ -52,16 +61,29 @@ static bool agents_rest_have_stopped(const struct agents *agents)
     return true;
 }
 
+/* As long as one after the other stops. A node that was lost does not: those that rest keep the launcher from ending, which
+ * would tell. The number of a signal, or 0. */
+static int agents_rest_await_stops(struct agents *agents, struct signal_wait *watch)
+{
+    size_t stopped = 0;
+    int sign = 0;
+    for (uint64_t end = clock_monotonic() + REST_STOP * CLOCK_SECOND;
+         sign == 0 && agents_rest_are_stopping(agents) && clock_monotonic() < end;) {
+        sign = agents_wait(agents, watch, 1000);
+        if (agents_rest_count_stopped(agents) > stopped)
+            end = clock_monotonic() + REST_STOP * CLOCK_SECOND;
+        stopped = agents_rest_count_stopped(agents);
+    }
+    return sign;
+}
+
 int agents_rest_begin(struct agents *agents, struct signal_wait *watch)
 {
-    const uint64_t end = clock_monotonic() + REST_PATIENCE * CLOCK_SECOND;
-    int sign = 0;
     signal(SIGPIPE, SIG_IGN); /* of an agent that has ended; nothing is started from here on */
     agents->dismissed = true;
     for (size_t i = 0; i < agents->count; i++)
         agents->members[i].is_lost = !agents_rest_tell(&agents->members[i], AGENT_REST "\n");
-    while (sign == 0 && agents_rest_are_stopping(agents) && clock_monotonic() < end)
-        sign = agents_wait(agents, watch, 1000);
+    const int sign = agents_rest_await_stops(agents, watch);
     if (sign == 0 && agents_rest_have_stopped(agents))
         return 0;
     const int stopped = agents_stop(agents, watch);
@@ -116,7 +138,7 @@ struct owners agents_rest_owners(struct agents *agents)
 
 void agents_rest_end(struct agents *agents)
 {
-    const uint64_t end = clock_monotonic() + REST_PATIENCE * CLOCK_SECOND;
+    const uint64_t end = clock_monotonic() + REST_END * CLOCK_SECOND;
     agents_dismiss(agents);
     while (agents_any_lives(agents) && clock_monotonic() < end)
         agents_wait(agents, NULL, REST_LOOK);
