@@ -85,6 +85,7 @@ def test_the_launch_is_killed(scene, shunt):
     """The next export needs not wait for an owner that stands still, and that finds nothing to do when it goes on."""
     agent = scene.agent()
     scene.launch.kill()
+    scene.launch.wait(60)
     shunt("export", scene.root).check()
     assert_exported(scene)
     scene.meeting.go()

@@ -19,7 +19,7 @@ import xml.etree.ElementTree as ElementTree
 
 import manual
 import pytest
-from conftest import environment, run
+from conftest import environment, is_running, run
 
 OPERATIONS = ["create", "open", "stat", "utime", "readdir", "rename", "unlink"]
 LAUNCHERS = ("SLURM_", "FLUX_", "OMPI_", "PMI_", "PMIX_", "MV2_")
@@ -199,6 +199,7 @@ def left_by_one_that_was_killed(bench):
     for child in children:
         os.killpg(int(child), signal.SIGKILL)
     first.wait(60)
+    wait_until(lambda: not any(map(is_running, children)), "their end")
 
 
 def left_on_another_host(bench):
@@ -219,8 +220,10 @@ def test_what_a_killed_one_left_is_in_nobodys_way(bench, leave):
 def test_another_program_listens_where_a_killed_one_did(bench):
     """Ports are given out again."""
     left_by_one_that_was_killed(bench)
-    port = int((bench.directory / MEET).read_text().splitlines()[1].split()[-1])
-    with socket.create_server(("127.0.0.1", port)):
+    text = (bench.directory / MEET).read_text()
+    port = text.splitlines()[1].split()[-1]
+    with socket.create_server(("127.0.0.1", 0)) as another:
+        (bench.directory / MEET).write_text(text.replace(f" {port}\n", f" {another.getsockname()[1]}\n"))
         other = bench.start("--rank", "1/2", "-f", 10, "-r", 1)
         time.sleep(1)  # so that it looks at what was left
         bench("--rank", "0/2", "-f", 10, "-r", 1).check()
