@@ -271,18 +271,12 @@ def scripts(spank):
 
 def test_prolog_and_epilog(spank, scripts, root):
     """Daemons that are killed leave files in /dev/shm: the epilog removes them. A job without --shunt is not looked at."""
-    # Of this job's daemons: other tests have files there, too, which come and go.
-    maps = "cat $(printf '/proc/%s/maps ' $(pgrep shuntd)) | grep -o '/dev/shm/[^ ]*' | sort -u"
-    done = srun(spank, root, f"{maps}; pkill -KILL shuntd; sleep 0.2; find /dev/shm -type f", "-w", "node1")
-    directories = {os.path.dirname(path) for path in done.stdout.split() if path.endswith("/index")}
-
-    def left(files):
-        return {path for path in files.split() if os.path.dirname(path) in directories}
-
-    assert left(done.stdout), (done.stdout, done.stderr)
+    earlier = set(spank.at("node1", "find", "/dev/shm", "-type", "f").stdout.split())
+    done = srun(spank, root, "pkill -KILL shuntd; find /dev/shm -type f", "-w", "node1")
+    assert set(done.stdout.split()) - earlier, done.stderr
     wait_for(lambda: "shunt-epilog begins" in scripts.read_text(), what="the epilog")
     assert "shunt-prolog begins" in scripts.read_text()
-    wait_for(lambda: not left(spank.at("node1", "find", "/dev/shm", "-type", "f").stdout), what="the end of the epilog")
+    wait_for(lambda: set(spank.at("node1", "find", "/dev/shm", "-type", "f").stdout.split()) <= earlier, what="the end of the epilog")
     scripts.write_text("")
     assert spank.run("srun", "-w", "node1", "true").returncode == 0
     wait_for(lambda: "shunt-epilog begins" in scripts.read_text(), what="the epilog")
