@@ -53,6 +53,13 @@ static inline void text_number(struct text *t, uint64_t number, unsigned base)
     text_bytes(t, digits + at, sizeof digits - at);
 }
 
+/* The kernel's name for what that descriptor of the calling thread is, which may have a table of its own. */
+static inline void text_descriptor(struct text *t, int fd)
+{
+    text_add(t, "/proc/thread-self/fd/");
+    text_number(t, (uint64_t)(unsigned)fd, 10);
+}
+
 static inline bool text_ok(const struct text *t)
 {
     return !t->full;

@@ -36,19 +36,13 @@ uint64_t names_device(const struct statx *stat)
     return makedev(stat->stx_dev_major, stat->stx_dev_minor); /* as st_dev has it */
 }
 
-static void names_proc_fd(struct text *t, int fd)
-{
-    text_add(t, "/proc/thread-self/fd/"); /* which may have a table of its own */
-    text_number(t, (uint64_t)fd, 10);
-}
-
 /* The kernel's own name for what a descriptor stands for. */
 int names_read_place(int fd, char to[PATH_MAX])
 {
     char link[40];
     struct text t;
     text_init(&t, link, sizeof link);
-    names_proc_fd(&t, fd);
+    text_descriptor(&t, fd);
     ssize_t length = sys_readlinkat(AT_FDCWD, link, to, PATH_MAX - 1);
     if (length < 0)
         return (int)length;

@@ -349,8 +349,7 @@ __attribute__((noinline)) static enum program_why program_about_rights(int fd)
         return WHY_NOT;
     struct text text;
     text_init(&text, path, sizeof path);
-    text_add(&text, "/proc/thread-self/fd/");
-    text_number(&text, (uint64_t)fd, 10);
+    text_descriptor(&text, fd);
     return SYS4(SYS_getxattr, path, CAPABILITIES, NULL, 0) > 0 ? WHY_CAPABLE : WHY_NOT;
 }
 
@@ -396,8 +395,7 @@ __attribute__((noinline)) static int program_open(int at, const char *path)
     if (!(SYS3(SYS_fcntl, at, F_GETFL, 0) & O_PATH))
         return at;
     text_init(&text, link, sizeof link);
-    text_add(&text, "/proc/thread-self/fd/");
-    text_number(&text, (uint64_t)(unsigned)at, 10);
+    text_descriptor(&text, at);
     return sys_openat(AT_FDCWD, link, O_RDONLY | O_CLOEXEC, 0);
 }
 

@@ -90,6 +90,9 @@ static inline int target_find(struct target *t, int at, const char *path, unsign
 }
 /* A target in the frame of the function that has this, from there on. */
 #define TARGET_ROOM ((struct target *)__builtin_alloca(sizeof(struct target)))
+/* The same as target_find, with the target (T), a pointer that is set, in that room where the path may be ours. */
+#define TARGET_FIND(T, AT, PATH, WANT)                                                                                         \
+    (target_is_foreign(AT, PATH, WANT) ? TARGET_FOREIGN : target_find_further((T) = TARGET_ROOM, AT, PATH, WANT))
 /* The same as target_find of a text that can be read: it is the library's own, or this very call has found out. */
 int target_find_text(struct target *, int at, const char *path, unsigned want);
 /* The same for the second path of a call. If it names its parent by the same words as the first, neither the

@@ -41,7 +41,7 @@ static inline unsigned wrap_follow(int flags)
     ({                                                                                                                         \
         struct target *t = NULL;                                                                                               \
         long answer_;                                                                                                          \
-        int how_ = target_is_foreign(AT, PATH, WANT) ? TARGET_FOREIGN : target_find_further(t = TARGET_ROOM, AT, PATH, WANT);  \
+        int how_ = TARGET_FIND(t, AT, PATH, WANT);                                                                             \
         if (__builtin_expect(how_ == TARGET_MANAGED, 0)) {                                                                     \
             answer_ = wrap_answer(OURS);                                                                                       \
         } else if (__builtin_expect(how_ < 0 && how_ != -ENOTDIR && how_ != -ELOOP, 0)) {                                      \

@@ -69,8 +69,7 @@ static void wrap_exec_promote_descriptor(int fd)
     struct text text;
     int saved = errno;
     text_init(&text, link, sizeof link);
-    text_add(&text, "/proc/thread-self/fd/");
-    text_number(&text, (uint64_t)(unsigned)fd, 10);
+    text_descriptor(&text, fd);
     if (process_has_roots())
         wrap_exec_promote_open(link);
     errno = saved;

@@ -38,8 +38,7 @@ static bool wrap_names_ends_in_dots(const char *path)
 static int wrap_names_remove_directory(int at, const char *path, int (*original)(int, const char *))
 {
     struct target *t = NULL;
-    int how = target_is_foreign(at, path, TARGET_MAKES) ? TARGET_FOREIGN
-                                                        : target_find_further(t = TARGET_ROOM, at, path, TARGET_MAKES);
+    int how = TARGET_FIND(t, at, path, TARGET_MAKES);
     if (how == TARGET_MANAGED)
         return (int)wrap_answer(operate_rmdir(t));
     if (how == TARGET_ROOT && !wrap_names_ends_in_dots(path))
@@ -80,8 +79,7 @@ WRAPPER int remove(const char *path)
     WRAPPER_LAUNDER(path);
     struct target *t = NULL;
     int saved = errno;
-    int how =
-        target_is_foreign(AT_FDCWD, path, MAKES) ? TARGET_FOREIGN : target_find_further(t = TARGET_ROOM, AT_FDCWD, path, MAKES);
+    int how = TARGET_FIND(t, AT_FDCWD, path, MAKES);
     if (how != TARGET_MANAGED && how != TARGET_ROOT)
         return how < 0 ? (int)wrap_answer(how) : REAL(remove)(path);
     if (how == TARGET_MANAGED)

@@ -117,9 +117,7 @@ static FILE *wrap_stdio_open_with(fopen_function *original, const char *path, co
     int flags = mode != NULL && process_has_roots() ? wrap_stdio_flags_of(mode) : -1;
     if (flags != -1)
         flags |= more;
-    int how = TARGET_FOREIGN;
-    if (flags != -1 && !target_is_foreign(AT_FDCWD, path, wrap_open_want(flags)))
-        how = target_find_further(t = TARGET_ROOM, AT_FDCWD, path, wrap_open_want(flags));
+    int how = flags != -1 ? TARGET_FIND(t, AT_FDCWD, path, wrap_open_want(flags)) : TARGET_FOREIGN;
     if (how == TARGET_MANAGED)
         return wrap_stdio_stream_on(operate_open(t, flags, 0666), mode);
     if (how < 0)

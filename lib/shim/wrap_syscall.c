@@ -68,8 +68,7 @@ static long wrap_syscall_open_how(const long a[6])
         return -1;
     if (how->resolve == 0)
         return wrap_openat(I(0), P(1), (int)how->flags, (mode_t)how->mode);
-    int found = target_is_foreign(I(0), P(1), TARGET_MAKES) ? TARGET_FOREIGN
-                                                            : target_find_further(t = TARGET_ROOM, I(0), P(1), TARGET_MAKES);
+    int found = TARGET_FIND(t, I(0), P(1), TARGET_MAKES);
     if (found == TARGET_MANAGED)
         return wrap_syscall_open_restricted(t, a);
     return found < 0 ? wrap_answer(found) : REAL(syscall)(SYS_openat2, a[0], a[1], a[2], a[3]);

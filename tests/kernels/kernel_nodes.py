@@ -258,7 +258,7 @@ class Cluster:
         pid = self.state["pids"].pop(str(node))
         self.kept("network", self.pid("network"))
         self.end(pid)
-        if self.control(node).exists():  # who waits for it need wait no longer
+        if self.control(node).exists():  # a process that waits for it ends
             subprocess.run([*self.ssh(node, "-O", "exit")], stderr=subprocess.DEVNULL, check=False)
             self.control(node).unlink(missing_ok=True)
 

@@ -42,7 +42,7 @@ class Place:
 
 
 def hold(listener, count):
-    """One meeting. It is over for all when one leaves: who waits for that one need not wait longer."""
+    """One meeting. It is over for all when one leaves, since the others would wait for that one."""
     streams, places = [], {}
     for _ in range(count):
         stream = listener.accept()[0].makefile("rw")

@@ -46,7 +46,7 @@ gfs2_cluster() {
         done
         printf '}\n'
     } >/etc/corosync/corosync.conf
-    # Who is lost has lost its power, or is cut off by the tests: there is nobody to be fenced.
+    # A lost node has no power, or is cut off by the tests: none is to be fenced.
     printf 'enable_fencing=0\nenable_startup_fencing=0\n' >/etc/dlm/dlm.conf
     for device in control monitor plock; do ln -sfn "../dlm-$device" "/dev/misc/dlm-$device"; done
     ln -sfn ../dlm_plock /dev/misc/dlm_plock
