@@ -35,7 +35,8 @@ def mounted(area):
         yield mount
     finally:
         subprocess.run(["umount", "-l", mount], check=False)
-        bindfs.wait(measuring.PATIENCE)
+        bindfs.kill()  # a mount name space that was made meanwhile has the mount still, which it would serve for as long
+        bindfs.wait()
 
 
 def one_round(crew, files, turn):

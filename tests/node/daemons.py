@@ -38,6 +38,14 @@ def is_running(pid):
         return False
 
 
+def end_mount_server(pid):
+    """Of a mount that was taken away. A mount name space that another test has made meanwhile has a copy of the mount, which the
+    server serves until it is told to end."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGTERM)
+    wait_until(lambda: not is_running(pid))
+
+
 def supervisor_of(pid):
     parent = stat_of(pid)[1]
     is_one = pathlib.Path(f"/proc/{parent}/comm").read_text() == "shuntd\n"

@@ -6,9 +6,13 @@ is, is not looked at; what is counted, and is the same on every machine, is."""
 import json
 import os
 import sys
+import types
 
 import pytest
 from conftest import REPOSITORY, run
+
+sys.path.append(str(REPOSITORY / "tests" / "bench"))
+import pass_through  # noqa: E402: of the directory above
 
 PYTHON = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else sys.executable
 COUNTED = ("files redirected", "functions that move data", "shared memory for a thread")
@@ -54,6 +58,17 @@ def test_a_benchmark(build, area, script, figure):
         assert one["lowest"] <= one["median"] <= one["highest"]
         if one["what"].startswith(COUNTED):
             assert one["held"], one
+
+
+def test_a_mount_name_space_that_is_made_meanwhile_does_not_keep_a_benchmark(area, request):
+    """It has a copy of what is mounted."""
+    if what_is_missing("pass_through"):
+        pytest.skip(what_is_missing("pass_through"))
+    with pass_through.mounted(types.SimpleNamespace(top=area)) as mount:
+        (mount / "file").touch()
+        elsewhere = request.getfixturevalue("mounts")
+        assert elsewhere("ls", mount).check() == "file\n"
+    assert not os.path.ismount(mount)
 
 
 def test_all_of_them_take_the_same_options(build, area):

@@ -3,7 +3,6 @@
 """`shunt mount`: what programs without the library see of a root through FUSE is what those under shunt see, at once, and
 what calls answer there is what they answer on a plain directory."""
 
-import contextlib
 import errno
 import fcntl
 import json
@@ -22,6 +21,7 @@ import pytest
 
 from conftest import (IS_SUPERUSER, PYTHON, REPOSITORY, Shunt, assert_equal_snapshots, assert_equal_text, environment, is_running, run,
                       snapshot, wait_until)
+from daemons import end_mount_server
 from test_failures import NOBODY, Session, as_nobody, everybodys, one_sentence, session, started  # noqa: F401: fixtures
 
 sys.path.append(str(REPOSITORY / "tests" / "same"))
@@ -71,11 +71,8 @@ class Mount:
         while is_mounted(self.at):
             if self.umount().status != 0:
                 run(["umount", "--lazy", self.at] if os.geteuid() == 0 else ["fusermount3", "-u", "-z", self.at])
-        # A mount name space that another test has made meanwhile has a copy of the mount, and the server serves it.
-        if self.server and is_running(self.server):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(self.server, signal.SIGTERM)
-            wait_until(lambda: not is_running(self.server))
+        if self.server:
+            end_mount_server(self.server)
 
 
 @pytest.fixture
@@ -299,7 +296,7 @@ def test_what_the_kernel_keeps_is_not_asked_for_again(unmounted):
     wait_until(lambda: is_mounted(unmounted.at))
     for _ in range(10):
         assert os.readlink(unmounted.at / "out" / "l") == "target" and os.lstat(unmounted.at / "out").st_nlink == 2
-    unmounted.umount().check()
+    server.terminate()
     assert server.wait(30) == 0
     asked = re.findall(r"opcode: (\w+)", unmounted.log.read_text(errors="replace"))
     assert asked.count("READLINK") == 1 and asked.count("LOOKUP") >= 30 and asked.count("GETATTR") >= 10
@@ -435,6 +432,17 @@ def test_a_mount_in_use_stays_until_it_is_free(mount):
     assert not is_mounted(mount.at) and os.listdir(mount.at) == []
     assert mount.session.exec("cat", mount.root / "f").check() == "still"
     one_sentence(mount.umount(), mount.at, "not a mount")
+
+
+@pytest.mark.parametrize("is_told", [False, True], ids=["by itself", "told to"])
+def test_a_server_ends_with_the_last_mount_name_space_or_when_it_is_told_to(mount, request, is_told):
+    (mount.at / "f").write_text("seen")
+    elsewhere = request.getfixturevalue("mounts")  # has a copy of the mount
+    mount.umount().check()
+    assert not is_mounted(mount.at) and os.listdir(mount.at) == []
+    assert elsewhere("cat", mount.at / "f").check() == "seen" and is_running(mount.server)
+    os.kill(mount.server if is_told else elsewhere.pid, signal.SIGTERM)
+    wait_until(lambda: not is_running(mount.server))
 
 
 def test_a_server_that_is_told_to_end(unmounted):
@@ -587,10 +595,9 @@ def test_another_user_reads_what_the_permissions_allow_and_writes_what_is_its_ow
         assert nobody("stat", "-c", "%u %a %h", at / "out" / "file").check() == f"{NOBODY} 640 2\n"
         assert theirs.exec("cat", theirs.root / "out" / "linked").check() == "words\n"
         mount.umount().check()
-        wait_until(lambda: not is_running(mount.server))
     finally:
-        if mount.server and is_running(mount.server):
-            os.kill(mount.server, signal.SIGTERM)
+        if mount.server:
+            end_mount_server(mount.server)
         mine.stop()
         theirs.stop()
 
