@@ -877,8 +877,8 @@ static void start_judge_names(struct shuntd *shuntd)
     shuntd->root.keeps_names = name_cache_is_kept(shuntd->root.path);
     if (shuntd->root.keeps_names)
         log_line("%s: names of another time may be kept by NFS, so each call asks the server for its directory first: "
-                 "names are strict, attributes of files are as old as NFS keeps them (mount it with lookupcache=none to have "
-                 "the kernel ask for names)",
+                 "names that nodes use at once may be missed for a moment, attributes of files are as old as NFS keeps them "
+                 "(mount it with lookupcache=none to have names strict)",
                  shuntd->root.path);
 }
 

@@ -99,7 +99,7 @@ def mounted_as(shunt, root, area, mounts):
 
 
 @pytest.mark.parametrize("kind, options, words", [
-    ("nfs4", "vers=4.2,addr=10.0.0.1", "nfs4, names are strict, since with several nodes each call asks the server for its directory"),
+    ("nfs4", "vers=4.2,addr=10.0.0.1", "nfs4, with several nodes each call asks the server for its directory first, and names that nodes use at once may be missed"),
     ("nfs4", "vers=4.2,lookupcache=none", "nfs4, "), ("nfs", "noac,hard", "nfs, "), ("lustre", "flock", "lustre, ")])
 def test_names_on_a_mount(mounted_as, kind, options, words):
     finding, message = mounted_as(kind, options)

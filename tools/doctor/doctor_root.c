@@ -87,10 +87,11 @@ static void doctor_check_mount(struct doctor *doctor, const char *root)
         doctor_say(doctor, DOCTOR_PROBLEM, "mount", "%s: %s, mounted read-only (remount it writable, or read with 'shunt ls')",
                    root, mount.type);
     else if (doctor_keeps_names(&mount))
-        doctor_say(doctor, DOCTOR_OK, "mount",
-                   "%s: %s, names are strict, since with several nodes each call asks the server for its directory first "
-                   "(mounted with lookupcache=none, the kernel asks instead)",
-                   root, mount.type);
+        doctor_say(
+            doctor, DOCTOR_OK, "mount",
+            "%s: %s, with several nodes each call asks the server for its directory first, and names that nodes use at once "
+            "may be missed for a moment (mount it with lookupcache=none to have them strict)",
+            root, mount.type);
     else if (!has_server)
         doctor_say(doctor, DOCTOR_OK, "mount", "%s: %s, a file system of this host", root, mount.type);
     else
