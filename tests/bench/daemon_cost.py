@@ -19,13 +19,13 @@ import time
 
 import measuring
 
+# A round of `long` lasts longer than the kernel's tick, with which the time of a thread that spins is added to its process's: what
+# a shorter one cost may be read as 0.
 COUNTS = {"requests": (200_000, 640, "requests in a round"), "batch": (16, 8, "processes that ask at the same time"),
           "clients": (1000, 50, "clients that are many"), "long": (4_000_000, 40_000, "requests in a round of few clients and of many"),
           "asked-names": (8000, 160, "names in a round that another node looks at"),
           "waiting": (200, 20, "lookups that wait at the same time, at most 248"),
           "seconds": (10, 1, "how long nobody asks")}
-# What a daemon that spins has used is told with the next tick of its processor's clock, a few ms: no round of those that are
-# compared may be shorter, or it has cost nothing.
 FEW = 10
 NOISE = 1.05
 QUIET = 2  # seconds: what follows a start (libfabric finds out which networks there are), or the last request, is done

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # SPDX-FileCopyrightText: The shunt authors
 """ring.py ADDRESS PORT ME COUNT WORD...: a process of tests/same that takes turns with others on other nodes. It has the pipes of
-its ring (spread.h) here, which are put for the word RING; the one that has the turn next is told by way of the one who holds the ring (hold), together with what
-it has printed by then. The exit status is the program's."""
+its ring (spread.h) here, which are put for the word RING. The turn goes to the next process by way of the holder of the ring (hold),
+together with what this process has printed by then. The exit status is the program's."""
 
 import json
 import os

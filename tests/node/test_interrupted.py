@@ -396,6 +396,9 @@ class Mountpoint:
 
     def assert_ended(self):
         wait_until(lambda: not self.is_mounted() and (self.servers() == [] or self.is_mounted_elsewhere()))
+        self.end_servers()
+
+    def end_servers(self):
         for server in self.servers():
             end_mount_server(server)
 
@@ -413,8 +416,7 @@ def mountpoint(scene):
     scene.check("start", "--root", scene.root)
     made = Mountpoint(scene)
     yield made
-    for server in made.servers():
-        end_mount_server(server)
+    made.end_servers()
     scene.stop()
 
 
