@@ -60,6 +60,16 @@ static inline void text_descriptor(struct text *t, int fd)
     text_number(t, (uint64_t)(unsigned)fd, 10);
 }
 
+/* Where in that text the word is first, which is not empty; NULL: nowhere. strstr takes 500 bytes of stack on some processors.
+ */
+static inline const char *text_find(const char *in, const char *word)
+{
+    const size_t length = strlen(word);
+    while ((in = strchr(in, word[0])) != NULL && strncmp(in, word, length) != 0)
+        in++;
+    return in;
+}
+
 static inline bool text_ok(const struct text *t)
 {
     return !t->full;

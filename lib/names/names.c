@@ -56,7 +56,7 @@ static int names_open_canonical(const char *text)
 {
     const struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_CLOEXEC, .resolve = RESOLVE_NO_SYMLINKS};
     size_t length = strlen(text);
-    return text[0] == '/' && strstr(text, "//") == NULL && strstr(text, "/.") == NULL && text[length - 1] != '/' &&
+    return text[0] == '/' && text_find(text, "//") == NULL && text_find(text, "/.") == NULL && text[length - 1] != '/' &&
                    !valgrind_is_there() /* which does not know openat2, and says so */
                ? (int)SYS4(SYS_openat2, AT_FDCWD, text, &how, sizeof how)
                : -ELOOP;

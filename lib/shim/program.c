@@ -237,7 +237,7 @@ static bool program_ends_with(const char *name, const char *end)
 bool program_is_loader(const char *path)
 {
     const char *name = program_base_name(path);
-    return strncmp(name, "ld", 2) == 0 && strstr(name, ".so") != NULL;
+    return strncmp(name, "ld", 2) == 0 && text_find(name, ".so") != NULL;
 }
 
 /* Where in the file an address of a loader's is; 0: nowhere. */
@@ -424,7 +424,7 @@ static const struct names_root *program_root_in(const char *word, const char *di
 {
     for (unsigned i = 0; i < shim_state.process.count; i++) {
         const struct names_root *root = &shim_state.roots[i];
-        if (strstr(word, root->path) != NULL || (root->given[0] != '\0' && strstr(word, root->given) != NULL))
+        if (text_find(word, root->path) != NULL || (root->given[0] != '\0' && text_find(word, root->given) != NULL))
             return root;
         if (directory != NULL && word[0] != '/' && word[0] != '-' && path_verdict(root->path, directory, word) != PATH_FOREIGN)
             return root;

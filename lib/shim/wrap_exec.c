@@ -268,7 +268,7 @@ enum program_way exec_prepare_along_path(const char *file, int directory, char *
 /* The shim's own entry in the LD_PRELOAD this program was started with. */
 static const char *wrap_exec_own_library(size_t *length)
 {
-    const char *start = shim_state.process.preload, *library = strstr(shim_state.process.preload, LIBRARY);
+    const char *start = shim_state.process.preload, *library = text_find(shim_state.process.preload, LIBRARY);
     if (library == NULL)
         return NULL;
     for (const char *at = start; at < library; at++)
@@ -287,7 +287,7 @@ static bool wrap_exec_lacks(char *const environment[], unsigned which)
         return false;
     if (!wrap_exec_has(environment, at))
         return true;
-    return which == 0 && strstr(environment[at], LIBRARY) == NULL && wrap_exec_own_library(&length) != NULL;
+    return which == 0 && text_find(environment[at], LIBRARY) == NULL && wrap_exec_own_library(&length) != NULL;
 }
 
 size_t exec_count(char *const environment[])

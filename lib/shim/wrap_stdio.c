@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/sys.h"
+#include "base/text.h"
 #include "shim/fdcache.h"
 #include "shim/wrap.h"
 #include "shim/wrap_files.h"
@@ -75,7 +76,7 @@ static FILE *wrap_stdio_replace(FILE *stream, int fd, int flags)
 
 static bool wrap_stdio_converts(const char *mode)
 {
-    return strstr(mode, ",ccs=") != NULL;
+    return text_find(mode, ",ccs=") != NULL;
 }
 
 static FILE *wrap_stdio_converted(int fd, const char *mode)

@@ -37,6 +37,16 @@ Test(text, pieces_are_appended)
     cr_assert_eq(t.length, 10);
 }
 
+Test(text, a_word_is_found_where_it_is_first)
+{
+    const char *in = "ababac";
+    cr_assert_eq(text_find(in, "ab"), in);
+    cr_assert_eq(text_find(in, "abac"), in + 2);
+    cr_assert_eq(text_find(in, "c"), in + 5);
+    cr_assert_null(text_find(in, "ad"));
+    cr_assert_null(text_find("", "a"));
+}
+
 Test(text, what_does_not_fit_marks_it_for_good)
 {
     char memory[8] = "";

@@ -18,7 +18,8 @@ int main(void)
     struct stat st;
     const int made = (int)SYS4(SYS_openat, AT_FDCWD, "made", O_CREAT | O_EXCL | O_WRONLY, 0666);
     printf("raw create %d, write %ld\n", made >= 0, (long)write(made, "text", 4));
-    printf("stat %d, size %ld\n", stat("made", &st), (long)st.st_size);
+    const int known = stat("made", &st);
+    printf("stat %d, size %ld\n", known, known == 0 ? (long)st.st_size : -1);
     printf("create %d, again by itself %ld\n", open("second", O_CREAT | O_EXCL | O_WRONLY, 0666) >= 0,
            SYS4(SYS_openat, AT_FDCWD, "second", O_CREAT | O_EXCL | O_WRONLY, 0666));
     printf("raw rename %ld, access %d\n", SYS5(SYS_renameat2, AT_FDCWD, "made", AT_FDCWD, "second", 0), access("made", F_OK));
