@@ -52,7 +52,7 @@ static int list_put(void *context, uint64_t hash, const char *name, size_t lengt
 }
 
 /* What each home does. While names are on their way to it, it has to wait for them: also the home on the node that asks, which
- * adds none. */
+ * adds none. While a home is gone the names are read again soon: who asks may have joined in its place, and not know of it. */
 int list_part(struct shuntd *shuntd, struct collective *collective, const struct message *message)
 {
     struct home_dir *dir = home_dir_find(shuntd->home, message->dir);
@@ -62,7 +62,7 @@ int list_part(struct shuntd *shuntd, struct collective *collective, const struct
     if (dir == NULL || !dir->complete)
         return MESSAGE_NOT_LOADED;
     dir->use.last = shuntd->now;
-    if (shuntd->route.missing > 0) {
+    if (shuntd->route.missing > 0 || route_lacks_home(&shuntd->route, &shuntd->session)) {
         collective_wait(collective, dir);
         return COLLECTIVE_LATER;
     }

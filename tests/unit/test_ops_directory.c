@@ -8,7 +8,9 @@
 
 #include <dirent.h>
 
+#include "membership/recovery.h"
 #include "ops_fixture.h"
+#include "wire/page.h"
 
 static void directory_init(void)
 {
@@ -443,4 +445,24 @@ Test(serve_directory, times_are_written_before_it_is_watched)
     cr_assert_eq(ops_directory_modified("out"), changed, "%lu, not %lu", ops_directory_modified("out"), changed);
     uint32_t plain = post(ME, about(MESSAGE_WATCH, "in"));
     cr_assert_eq(result_of(plain), 0, "nothing to be written");
+}
+
+static int directory_note_end(struct shuntd *unused, void *context, const struct collective_end *end)
+{
+    *(int *)context = end->result;
+    return 0;
+}
+
+/* A daemon that asks may have joined in place of the home that is gone, and see nothing amiss. */
+Test(serve_directory, names_are_not_told_while_a_home_is_gone)
+{
+    int ended = -1;
+    struct message list = about(MESSAGE_LIST, "out");
+    list.list.to = PAGE_ALL;
+    shuntd.route.home[0] = 2;
+    cr_assert_eq(collective_begin(&shuntd, &list, NULL, directory_note_end, &ended), 0);
+    cr_assert_eq(ended, -1);
+    recovery_forget(&shuntd);
+    cr_assert_eq(collective_resume(&shuntd), 0);
+    cr_assert_eq(ended, MESSAGE_NOT_LOADED);
 }
