@@ -202,6 +202,7 @@ static bool dir_stream_is_the_same(const struct view_found *now, const struct vi
  * elsewhere if by now something else is known. */
 static int dir_stream_look_at_name(struct target *t, struct dirent64 *entry)
 {
+    HOOK("list-pending");
     int code = target_peek(t);
     for (int i = 0; code == 0 && i < LOOKS_MAX; i++) {
         const struct view_found before = t->found;
@@ -219,17 +220,11 @@ static int dir_stream_look_at_name(struct target *t, struct dirent64 *entry)
 /* 0; it is not there: -ENOENT. Another -errno: it cannot be told. */
 static int dir_stream_resolve(const struct listing_at *at, struct dirent64 *entry)
 {
-    struct target t = {.root = at->root,
-                       .pin = -1,
-                       .dir = at->id,
-                       .at = at->fd,
-                       .path = entry->d_name,
-                       .name = entry->d_name,
-                       .length = strlen(entry->d_name)};
-    t.scratch = scratch_take();
-    if (t.scratch == NULL)
-        return -ENOMEM;
-    int code = dir_stream_look_at_name(&t, entry);
+    struct target t;
+    int code = target_in_directory(&t, at->root, at->id, at->fd, entry->d_name, strlen(entry->d_name));
+    if (code != 0)
+        return code;
+    code = dir_stream_look_at_name(&t, entry);
     scratch_give(t.scratch);
     return code;
 }

@@ -102,17 +102,11 @@ static int outsiders_adopt(struct outsiders *o, const struct dirent64 *entry, si
         return 0;
     struct message message = {.type = MESSAGE_ADOPT,
                               .found.entry = {.type = entry->d_type, .state = RECORD_LIVE, .ino = entry->d_ino}};
-    struct target t = {.root = o->root,
-                       .dir = o->id,
-                       .pin = -1,
-                       .at = o->fd,
-                       .path = entry->d_name,
-                       .name = entry->d_name,
-                       .length = (uint32_t)length,
-                       .scratch = scratch_take()};
-    if (t.scratch == NULL)
-        return -ENOMEM;
-    int code = target_ask(&t, &message);
+    struct target t;
+    int code = target_in_directory(&t, o->root, o->id, o->fd, entry->d_name, length);
+    if (code != 0)
+        return code == -ENOMEM ? code : 0;
+    code = target_ask(&t, &message);
     scratch_give(t.scratch);
     return code >= 0 || code == -ENOENT ? 0 : code;
 }
@@ -197,15 +191,12 @@ static int outsiders_compare_all(struct outsiders *o)
 static int outsiders_forget(struct outsiders *o, const char *name)
 {
     struct statx stat;
-    struct target t = {
-        .root = o->root, .dir = o->id, .pin = -1, .at = o->fd, .path = name, .name = name, .length = (uint32_t)strlen(name)};
-    if (sys_statx(o->fd, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, STATX_INO, &stat) != -ENOENT ||
-        root_of_identify(o->fd, ".", 0, &stat) != 0)
+    struct target t;
+    if (sys_statx(o->fd, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, STATX_INO, &stat) != -ENOENT)
         return 0;
-    t.mount = mount_of(&stat);
-    t.scratch = scratch_take();
-    if (t.scratch == NULL)
-        return -ENOMEM;
+    int code = target_in_directory(&t, o->root, o->id, o->fd, name, strlen(name));
+    if (code != 0)
+        return code == -ENOMEM ? code : 0;
     target_forget(&t);
     scratch_give(t.scratch);
     return 0;

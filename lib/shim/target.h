@@ -166,6 +166,9 @@ int target_pin_in_trunk(struct target *, int *at, const char **path);
 int target_follow_again(struct target *);
 /* Where an operation is under way on the name: waits until it has ended, and looks it up again. 0 or -errno. */
 int target_settled(struct target *);
+/* A name in a directory of a root that is open, and stays so: it is seen from there, whatever becomes of the directory's path.
+ * 0, and the scratch is to be given back (scratch_give), nothing else; or -errno. */
+int target_in_directory(struct target *, struct names_root *, struct dirid, int fd, const char *name, size_t length);
 /* Looks the name up again. 0 or -errno. */
 int target_look(struct target *);
 /* The same, but a new name that is about to be made is pending, whichever its home is, and not waited for. */

@@ -6,11 +6,23 @@
 #include "shim/target.h"
 
 #include <errno.h>
+#include <fcntl.h>
 
 #include "shim/remote.h"
 #include "shim/root_of.h"
 
 #define TRIES_MAX 1000
+
+int target_in_directory(struct target *t, struct names_root *root, struct dirid dir, int fd, const char *name, size_t length)
+{
+    struct statx stat;
+    *t = (struct target){.root = root, .dir = dir, .pin = fd, .at = fd, .path = name, .name = name, .length = (uint32_t)length};
+    int code = root_of_identify(fd, "", AT_EMPTY_PATH, &stat);
+    t->mount = code == 0 ? mount_of(&stat) : 0;
+    if (code == 0 && (t->scratch = scratch_take()) == NULL)
+        code = -ENOMEM;
+    return code;
+}
 
 /* The index may be that of another daemon by now, or have been begun again: then the directory is loaded again. Where the
  * words do not lead to it any more, nothing is known of the name. */

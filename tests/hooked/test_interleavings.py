@@ -621,6 +621,23 @@ def test_names_that_find_another_home_are_listed(stage, guard):
     expect(guard, lister.answer() == str(names))
 
 
+@pytest.mark.parametrize("other", ["b", "c"])
+def test_a_name_that_is_looked_at_for_a_listing_when_a_home_has_crashed_is_listed(stage, other):
+    """Its directory is loaded for that again."""
+    stage.begin()
+    assert stage.does("b", "make('m'), make('n')") == "(None, None)"
+    held, looked = stage.meeting(), stage.meeting()
+    exchange = "__import__('ctypes').CDLL(None).renameat2(-100, b'm', -100, b'n', 2)"  # both names are there throughout
+    exchanging = stage.call("b", exchange, held.at("rename-held"))
+    held.reached()
+    lister = stage.call(other, "sorted(os.listdir()) == sorted(['m', 'n'])", looked.at("list-pending"))
+    looked.reached()
+    stage.crash_and_come_back("a")
+    looked.go()
+    held.go()
+    assert (exchanging.answer(), lister.answer()) == ("0", "True")
+
+
 def requests(stage):
     return json.loads(stage.session.at("status", "a", "--json").check())[0]["counters"]["requests"]
 
