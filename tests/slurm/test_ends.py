@@ -197,11 +197,19 @@ def test_a_job_whose_processes_are_killed_on_a_node(cluster, root, job):
     goes_on(cluster, root, job, first, f"since Slurm job {first} has ended", "node2,node3")
 
 
+def has_daemons(root):
+    """As its session says, of which nothing has to be there."""
+    epochs = sorted((root / ".shunt" / "session").glob("epoch.*"), key=lambda path: int(path.suffix[1:]))
+    return any(line.startswith("run /dev/") for path in epochs[-1:] for line in path.read_text().splitlines())
+
+
 def test_a_job_that_met_its_time_limit(cluster, timed, launch):
+    """Its steps are told to end before they are killed: where its daemons were quick enough, there is nothing to take over."""
     root, first = timed
     wait_for(lambda: cluster.state(first) == "TIMEOUT", what="the time limit")
+    is_left = has_daemons(root)
     text = cluster.ended(cluster.submit(f"{launch} --root {root} srun -n2 {cluster.place}/works.sh {root}", "-N2", "-w", "node2,node3"))
-    assert text.count(f"taken over, since Slurm job {first} has ended") == text.count("taken over, since") == 1, text
+    assert text.count(f"taken over, since Slurm job {first} has ended") == text.count("taken over, since") == is_left, text
     assert not (root / ".shunt").exists() and len(os.listdir(root / "out" / first)) == 42
 
 
