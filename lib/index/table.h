@@ -138,6 +138,8 @@ bool table_go_on(const struct table_bucket *, uint64_t *hash);
 struct table_key table_key_name(const char *name, size_t length);
 struct table_key table_key_thing(const struct dirid *);
 
+/* What refers to the block of a thing: 0, -ENOENT. Takes little stack. */
+int table_find_reference(const struct table *, const struct dirid *id, uint32_t *reference);
 /* The block of a thing, of that size. 0, and it has that id; -ENOENT. */
 int table_find(const struct table *, struct dirid id, uint64_t size, uint32_t *reference, void *block);
 

@@ -154,6 +154,23 @@ int view_find(struct view *view, struct dirid id, const char *name, size_t lengt
     return code == -ENOENT ? 0 : code;
 }
 
+/* What is found in the middle of a change is remembered for the time before it, of which nobody is any more who sees the end of
+ * it: each look begins anew then. And whoever goes by it looks whether the thing is the one. */
+bool view_knows(struct view *view, const struct dirid *id)
+{
+    const uint64_t seen = __atomic_load_n(&view->last_dir, __ATOMIC_RELAXED);
+    const uint64_t when = __atomic_load_n(&view_things_of(view)->changes, __ATOMIC_ACQUIRE) >> 1 << 32;
+    uint32_t reference = (uint32_t)seen;
+    const struct dirid *there;
+    if (reference != 0 && (seen ^ when) >> 32 == 0 && table_block(&view->table, reference, sizeof *there, &there) == 0 &&
+        dirid_equal(*there, *id))
+        return true;
+    if (table_find_reference(&view->table, id, &reference) != 0)
+        return false;
+    __atomic_store_n(&view->last_dir, when | reference, __ATOMIC_RELAXED);
+    return true;
+}
+
 static int view_look_for_branch(struct view *view, uint16_t number, char branch[RECORD_BRANCH_MAX])
 {
     uint64_t changes;

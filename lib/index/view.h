@@ -39,6 +39,9 @@ struct view_found {
  * index has outgrown what is mapped of it, see view_grow; -EBUSY: its writer stands still in the middle of a change, or is
  * dead; -EBADMSG. */
 int view_find(struct view *, struct dirid, const char *name, size_t length, struct view_found *);
+/* Is there such a directory? A hint: what is being changed just now may be there or not, nobody is waited for, and it takes
+ * little stack. */
+bool view_knows(struct view *, const struct dirid *);
 
 /* The name of the branch of that word, among those that this index knows. 0, -ENOENT, or as view_find. */
 int view_find_branch(struct view *, uint32_t word, char branch[RECORD_BRANCH_MAX]);

@@ -656,6 +656,11 @@ int names_find(struct names_root *root, struct dirid dir, const char *name, size
     return code == 0 ? 0 : names_fail(root, code);
 }
 
+bool names_knows(const struct names_root *root, const struct dirid *dir)
+{
+    return names_root_is_attached(root) && view_knows(root->view, dir);
+}
+
 bool names_has_all(const struct names_root *root, struct dirid dir, const char *name, size_t length,
                    const struct view_found *found)
 {

@@ -93,6 +93,8 @@ int names_attach(struct names_root *);
 /* The same without a word: whether the caller's business is this root's at all is not known yet. */
 bool names_is_attached(struct names_root *);
 int names_find(struct names_root *, struct dirid, const char *name, size_t length, struct view_found *);
+/* Is the directory in the index, as far as that is mapped? A hint: no daemon is waited for, and it takes little stack. */
+bool names_knows(const struct names_root *, const struct dirid *);
 /* The next names of a directory from the hash *from on, as index_list: what `each` said, or 0, and *from is where to
  * go on, 0 after the last name. `room`: about how many bytes of names, 20 bytes more for each, are of use; where other
  * nodes' daemons are home of some, a call is one round through them. -ESTALE: the directory is not loaded (any more),

@@ -12,30 +12,12 @@
 #include "base/sys.h"
 #include "base/text.h"
 #include "base/valgrind.h"
+#include "shim/beside.h"
 #include "shim/prefilter.h"
 #include "shim/process.h"
 #include "shim/root_of.h"
 #include "shim/scratch.h"
 #include "shim/target.h"
-
-static bool dead_end_is_on_a_root_device(uint64_t device)
-{
-    for (unsigned i = 0; i < shim_state.process.count; i++)
-        if (shim_state.roots[i].device == device)
-            return true;
-    return false;
-}
-
-/* Are all roots on that device seen by that mount? By one mount, one directory has one path. */
-__attribute__((noinline)) static bool dead_end_is_mount_of_roots(struct scratch *s, uint64_t device, uint64_t mount)
-{
-    for (unsigned i = 0; i < shim_state.process.count; i++)
-        if (shim_state.roots[i].device == device &&
-            (sys_statx(AT_FDCWD, shim_state.roots[i].path, AT_STATX_DONT_SYNC, STATX_MNT_ID, &s->end.seen) != 0 ||
-             mount_of(&s->end.seen) != mount))
-            return false;
-    return mount != 0;
-}
 
 /* What is asked of openat2, which not all know: nor does valgrind, and a program that restricts its system calls may be killed
  * for it. */
@@ -95,11 +77,6 @@ static void dead_end_show_name(struct scratch *s)
     memcpy(s->end.name, &s->end.kept, sizeof s->end.kept);
 }
 
-static bool dead_end_has_place_beside(struct scratch *s, int fd)
-{
-    return names_read_place(fd, s->real) == 0 && prefilter_text(NULL, s->real) == PATH_FOREIGN;
-}
-
 /* Links lead to it: the kernel has its path. */
 static bool dead_end_is_placed_beside(struct scratch *s)
 {
@@ -108,7 +85,7 @@ static bool dead_end_is_placed_beside(struct scratch *s)
     dead_end_show_name(s);
     if (fd < 0)
         return false;
-    const bool is_beside = dead_end_has_place_beside(s, fd);
+    const bool is_beside = beside_has_place(s, fd);
     sys_close(fd);
     return is_beside;
 }
@@ -116,7 +93,7 @@ static bool dead_end_is_placed_beside(struct scratch *s)
 /* The parent is on the device of a root: is it beside it? By the mount that shows the root at its path it has one path, too. */
 __attribute__((noinline)) static bool dead_end_is_beside(struct scratch *s)
 {
-    return dead_end_is_mount_of_roots(s, names_device(&s->end.seen), mount_of(&s->end.seen)) &&
+    return beside_is_mount_of_roots(s, names_device(&s->end.seen), mount_of(&s->end.seen)) &&
            (dead_end_is_straight(s) || dead_end_is_placed_beside(s));
 }
 
@@ -138,7 +115,7 @@ static inline int dead_end_look_at_parent(struct scratch *s)
     dead_end_show_name(s);
     if (answer != 0)
         return answer != -ENOENT || s->end.name == s->text[0];
-    return !dead_end_is_on_a_root_device(names_device(&s->end.seen)) || dead_end_is_beside(s) ? 1 : -1;
+    return !beside_is_on_a_root_device(names_device(&s->end.seen)) || dead_end_is_beside(s) ? 1 : -1;
 }
 
 static inline bool dead_end_is_link(struct scratch *s)
@@ -167,8 +144,8 @@ static bool dead_end_is_open_beside(struct scratch *s, int fd)
     if (sys_statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO | STATX_MNT_ID, &s->end.seen) != 0)
         return false;
     const uint64_t device = names_device(&s->end.seen);
-    return !dead_end_is_on_a_root_device(device) ||
-           (dead_end_is_mount_of_roots(s, device, mount_of(&s->end.seen)) && dead_end_has_place_beside(s, fd));
+    return !beside_is_on_a_root_device(device) ||
+           (beside_is_mount_of_roots(s, device, mount_of(&s->end.seen)) && beside_has_place(s, fd));
 }
 
 bool dead_end_is_beside_roots(int fd, const char *path)

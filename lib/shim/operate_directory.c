@@ -49,9 +49,9 @@ static int operate_directory_ask_once(struct names_root *root, const struct mess
 }
 
 /* Sends a message about a directory. One whose place is out of date is told its place and asked again; and so is one that
- * somebody else begins to use, as often as that takes. */
-static int operate_directory_ask_about(struct names_root *root, struct dirid id, uint16_t type, int at, const char *path,
-                                       int flags)
+ * somebody else begins to use, as often as that takes. Not inlined: it is on the stack for one of a root's alone. */
+__attribute__((noinline)) static int operate_directory_ask_about(struct names_root *root, struct dirid id, uint16_t type,
+                                                                 int at, const char *path, int flags)
 {
     struct scratch *scratch = scratch_take();
     struct message message = {.type = type, .dir = id};
@@ -82,8 +82,8 @@ static bool operate_directory_is_needed(const struct names_root *root, const str
 }
 
 /* 1: the directory is a root's, and was asked about if need be; 0: it is not; or -errno. */
-static int operate_directory_find_and_ask(int at, const char *path, int flags, uint16_t type, struct names_root **root,
-                                          struct dirid *id, struct view_found *found)
+static inline int operate_directory_find_and_ask(int at, const char *path, int flags, uint16_t type, struct names_root **root,
+                                                 struct dirid *id, struct view_found *found)
 {
     int code = root_of_directory(at, path, flags, root, id, found);
     if (code != 1 || !operate_directory_is_needed(*root, &found->dir, type))
@@ -92,12 +92,16 @@ static int operate_directory_find_and_ask(int at, const char *path, int flags, u
     return code == 0 ? 1 : code;
 }
 
-static int operate_directory_about(int at, const char *path, int flags, uint16_t type)
+/* What is found of the directory is not on the stack of a call on one that is not ours. */
+static inline __attribute__((always_inline)) int operate_directory_about(int at, const char *path, int flags, uint16_t type)
 {
     struct names_root *root;
-    struct view_found found;
     struct dirid id;
-    int code = operate_directory_find_and_ask(at, path, flags, type, &root, &id, &found);
+    struct scratch *scratch = scratch_take();
+    if (scratch == NULL)
+        return root_of_directory(at, path, flags, &root, &id, NULL) == 0 ? 0 : -ENOMEM;
+    int code = operate_directory_find_and_ask(at, path, flags, type, &root, &id, &scratch->found);
+    scratch_give(scratch);
     return code < 0 ? code : 0;
 }
 
@@ -107,18 +111,25 @@ static void operate_directory_raise_places(void)
         names_raise_places(&shim_state.roots[i]);
 }
 
-/* One that lets nobody through any more may not show itself either (`directory/.`). */
-int directory_follow(int at, const char *path, int flags)
+/* 1, 0, or -errno. Not inlined: it is not on the stack of what comes after it. */
+__attribute__((noinline)) static int operate_directory_is_directory(int at, const char *path, int flags)
 {
     struct statx stat;
-    int code = sys_statx(at, path, flags | AT_STATX_DONT_SYNC, STATX_TYPE, &stat);
-    if (code == -EACCES || (code == 0 && S_ISDIR(stat.stx_mode)))
+    const int code = sys_statx(at, path, flags | AT_STATX_DONT_SYNC, STATX_TYPE, &stat);
+    return code != 0 ? code : S_ISDIR(stat.stx_mode);
+}
+
+/* One that lets nobody through any more may not show itself either (`directory/.`). */
+void directory_follow(int at, const char *path, int flags)
+{
+    const int saved = errno, code = operate_directory_is_directory(at, path, flags);
+    if (code == -EACCES || code == 1)
         operate_directory_raise_places();
-    if (code != 0 || !S_ISDIR(stat.stx_mode))
-        return 0;
-    code = operate_directory_about(at, path, flags, MESSAGE_ATTRIBUTES);
-    operate_directory_raise_places(); /* of a root, too, which this process has not used before */
-    return code;
+    if (code == 1) {
+        operate_directory_about(at, path, flags, MESSAGE_ATTRIBUTES);
+        operate_directory_raise_places(); /* of a root, too, which this process has not used before */
+    }
+    errno = saved;
 }
 
 void directory_inherits(int fd)
@@ -234,22 +245,31 @@ bool directory_is_root(uint64_t device, uint64_t inode)
     return false;
 }
 
-int directory_times(int at, const char *path, int flags, uint64_t device, uint64_t *modified, uint64_t *changed)
+/* 1: it has other times than its trunk, 0 or -errno. */
+static int operate_directory_find_times(int at, const char *path, int flags, struct view_found *found)
 {
     struct names_root *root = NULL;
-    struct view_found found;
     struct dirid id;
-    if (!operate_directory_any_redirected(device))
-        return 0;
-    int code = root_of_directory(at, path, flags, &root, &id, &found);
-    const bool grants = code == 1 && (found.dir.flags & RECORD_MARKED); /* else its files are born in the trunk */
+    int code = root_of_directory(at, path, flags, &root, &id, found);
+    const bool grants = code == 1 && (found->dir.flags & RECORD_MARKED); /* else its files are born in the trunk */
     const int seen = grants ? names_see_grants(root) : 0;
     if (seen < 0)
         return seen;
     if (seen == 1)
-        code = root_of_directory(at, path, flags, &root, &id, &found);
-    if (code != 1 || (found.dir.changed == 0 && found.dir.settled == 0))
-        return code < 0 ? code : 0;
-    record_times(&found.dir, modified, changed);
-    return 1;
+        code = root_of_directory(at, path, flags, &root, &id, found);
+    return code == 1 && found->dir.changed == 0 && found->dir.settled == 0 ? 0 : code;
+}
+
+int directory_times(int at, const char *path, int flags, uint64_t device, uint64_t *modified, uint64_t *changed)
+{
+    struct scratch *scratch;
+    if (!operate_directory_any_redirected(device))
+        return 0;
+    if ((scratch = scratch_take()) == NULL)
+        return -ENOMEM;
+    const int code = operate_directory_find_times(at, path, flags, &scratch->found);
+    if (code == 1)
+        record_times(&scratch->found.dir, modified, changed);
+    scratch_give(scratch);
+    return code;
 }

@@ -34,7 +34,7 @@ int operate_promote(struct target *);
 
 /* A directory (at, path, flags of statx): what its mirrors must learn of a change, and what it tells of its
  * times. */
-int directory_follow(int at, const char *path, int flags); /* after a change of mode, owner or attributes */
+void directory_follow(int at, const char *path, int flags); /* after a change of mode, owner or attributes; errno stays */
 void directory_inherits(int fd); /* after somebody else may have changed those of this trunk directory */
 void directory_renamed(const char *from, const char *to);  /* after a native rename: it may be one above a root */
 int directory_settle(int at, const char *path, int flags); /* before its times are set */

@@ -158,14 +158,6 @@ static void program_read_line(const char *head, size_t length, char interpreter[
     interpreter[end - start] = '\0';
 }
 
-/* The first bytes of a program, as they were read at once, and the descriptor for what comes after them. */
-struct program_head {
-    int fd;
-    const char *bytes;
-    size_t length;
-    struct program_elf *elf;
-};
-
 static bool program_read_at(const struct program_head *head, void *to, size_t size, uint64_t offset)
 {
     if (offset <= head->length && size <= head->length - offset) {
@@ -375,12 +367,13 @@ static void program_read(struct scratch *scratch, int fd, const char *path, stru
 {
     struct statx *stat = &scratch->program.seen;
     const long length = SYS4(SYS_pread64, fd, scratch->real, PROGRAM_HEAD, 0);
-    const struct program_head head = {fd, scratch->real, length > 0 ? (size_t)length : 0, &scratch->program.elf};
-    program_read_line(head.bytes, head.length, look->interpreter);
+    struct program_head *head = &scratch->program.head;
+    *head = (struct program_head){fd, scratch->real, length > 0 ? (size_t)length : 0, &scratch->program.elf};
+    program_read_line(head->bytes, head->length, look->interpreter);
     if (look->interpreter[0] != '\0')
         look->kind = PROGRAM_SCRIPT;
     else
-        look->why = program_about_elf(&head, program_base_name(path), look);
+        look->why = program_about_elf(head, program_base_name(path), look);
     if (length > 0 && sys_statx(fd, "", AT_EMPTY_PATH, PROGRAM_IDENTITY, stat) == 0)
         program_remember(program_key(stat, path), look);
 }

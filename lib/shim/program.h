@@ -6,6 +6,7 @@
 
 #include <elf.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct names_root;
@@ -33,6 +34,14 @@ struct program_elf {
     Elf64_Dyn entry;
 };
 
+/* The first bytes of a program, as they were read at once, and the descriptor for what comes after them. */
+struct program_head {
+    int fd;
+    const char *bytes;
+    size_t length;
+    struct program_elf *elf;
+};
+
 /* Is it, by its name, the dynamic loader, which may be executed with a program as its argument? */
 bool program_is_loader(const char *path);
 
@@ -41,7 +50,7 @@ bool program_is_loader(const char *path);
  * ago. Whoever changes what is in it, or puts another file there, changes these, in whichever process, mount or table of
  * descriptors: the name is looked at each time (one statx), and no file can be executed that somebody may write to without the
  * kernel's notice (ETXTBSY). Only who sets the clock back to the very moment of the last change is not noticed. An empty path
- * is the descriptor `at` itself. False: there is no such file. Uses scratch->real, scratch->program.seen and .elf. */
+ * is the descriptor `at` itself. False: there is no such file. Uses scratch->real, scratch->program.seen, .elf and .head. */
 bool program_look(struct scratch *, int at, const char *path, struct program_look *);
 
 /* The root that a program is handed, in its arguments or as its working directory; NULL: none. */

@@ -8,6 +8,7 @@
 
 #include "base/helper_process.h"
 #include "base/sys.h"
+#include "shim/beside.h"
 #include "shim/prefilter.h"
 #include "shim/process.h"
 #include "union/identity.h"
@@ -16,14 +17,6 @@
 #define FIND_PLAIN 3 /* it is beneath a root that was exported: plain, until a session begins there */
 #define TRIES_MAX 1000
 #define IDENTITY (IDENTITY_MASK | STATX_MODE | STATX_MNT_ID)
-
-static bool root_of_on_a_root_device(uint64_t device)
-{
-    for (unsigned i = 0; i < shim_state.process.count; i++)
-        if (shim_state.roots[i].device == device)
-            return true;
-    return false;
-}
 
 int root_of_stat(const struct names_root *root, int at, const char *path, struct statx *stat)
 {
@@ -128,7 +121,7 @@ static int root_of_find_by_identity(uint64_t device, struct dirid id, const char
 static int root_of_find_root_once(struct scratch *scratch, int at, const char *path, uint64_t device, struct dirid id,
                                   const char *name, size_t length, struct names_root **root, struct view_found *found)
 {
-    if (!root_of_on_a_root_device(device))
+    if (!beside_is_on_a_root_device(device))
         return 0;
     int code = root_of_find_by_identity(device, id, name, length, root, found);
     if (code != 0)
@@ -168,32 +161,59 @@ static int root_of_in_place_of_hidden(struct scratch *scratch, int at, const cha
     return code;
 }
 
-/* Not inlined: it is not on the stack of what comes after it. */
-__attribute__((noinline)) static bool root_of_see_directory(int at, const char *path, int flags, struct dirid *id,
-                                                            uint64_t *device)
+int root_of_see(struct scratch *s, int at, const char *path, int flags)
+{
+    const struct statx *stat = &s->end.seen;
+    const int code = root_of_identify(at, path, flags, &s->end.seen);
+    if (code == 0)
+        s->seen = (struct scratch_seen){.dir = dirid_of(stat),
+                                        .device = names_device(stat),
+                                        .mount = mount_of(stat),
+                                        .sticky = (stat->stx_mode & S_ISVTX) && (stat->stx_mode & (S_IWGRP | S_IWOTH)),
+                                        .pin = -1};
+    return code;
+}
+
+/* Not inlined: it is not on the stack of what comes before it. */
+__attribute__((noinline)) static int root_of_search(struct scratch *scratch, int at, const char *path, struct names_root **root,
+                                                    struct view_found *found)
+{
+    const struct scratch_seen seen = scratch->seen;
+    int code =
+        beside_is_on_a_root_device(seen.device) ? root_of(scratch, at, path, seen.device, seen.dir, NULL, 0, root, found) : 0;
+    return code == 0 && prefilter_some_is_hidden() ? root_of_in_place_of_hidden(scratch, at, path) : code;
+}
+
+static int root_of_directory_with(struct scratch *scratch, int at, const char *path, int flags, struct names_root **root,
+                                  struct dirid *id, struct view_found *found)
+{
+    const int nofollow = flags & AT_SYMLINK_NOFOLLOW ? O_NOFOLLOW : 0;
+    if (root_of_see(scratch, at, path, flags) != 0 || (scratch->end.seen.stx_mode & S_IFMT) != S_IFDIR)
+        return 0;
+    *id = scratch->seen.dir;
+    if (!prefilter_some_is_hidden() && beside_is_directory(scratch, at, path, nofollow))
+        return 0;
+    return root_of_search(scratch, at, path, root, found != NULL ? found : &scratch->found);
+}
+
+/* Nor is this one. */
+__attribute__((noinline)) static int root_of_without_room(int at, const char *path, int flags)
 {
     struct statx stat;
-    if (root_of_identify(at, path, flags, &stat) != 0 || (stat.stx_mode & S_IFMT) != S_IFDIR)
-        return false;
-    *id = dirid_of(&stat);
-    *device = names_device(&stat);
-    return true;
+    return root_of_identify(at, path, flags, &stat) == 0 &&
+                   (prefilter_some_is_hidden() || beside_is_on_a_root_device(names_device(&stat)))
+               ? -ENOMEM
+               : 0;
 }
 
 int root_of_directory(int at, const char *path, int flags, struct names_root **root, struct dirid *id, struct view_found *found)
 {
-    uint64_t device;
-    if (!process_has_roots() || !root_of_see_directory(at, path, flags, id, &device))
+    if (!process_has_roots())
         return 0;
-    const bool may_be = root_of_on_a_root_device(device), is_hidden = prefilter_some_is_hidden();
-    struct scratch *scratch = may_be || is_hidden ? scratch_take() : NULL;
+    struct scratch *scratch = scratch_take();
     if (scratch == NULL)
-        return may_be || is_hidden ? -ENOMEM : 0;
-    if (found == NULL)
-        found = &scratch->found;
-    int code = may_be ? root_of(scratch, at, path, device, *id, NULL, 0, root, found) : 0;
-    if (code == 0 && is_hidden)
-        code = root_of_in_place_of_hidden(scratch, at, path);
+        return root_of_without_room(at, path, flags);
+    const int code = root_of_directory_with(scratch, at, path, flags, root, id, found);
     scratch_give(scratch);
     return code;
 }

@@ -29,6 +29,8 @@ static inline bool root_of_is_loaded(const struct view_found *found)
 int root_of_stat(const struct names_root *, int at, const char *path, struct statx *);
 /* The identity of (at, path): its inode number, birth, type and mode, and the mount. 0 or -errno. */
 int root_of_identify(int at, const char *path, int flags, struct statx *);
+/* The same, into scratch->end.seen, and scratch->seen says it. */
+int root_of_see(struct scratch *, int at, const char *path, int flags);
 /* Loads the directory (at, path), whose identity is known, into the root that its place is under. 1 and *to is set; 0: it is
  * under none, or is not there; another positive answer: the root is plain (names_is_plain); or -errno. Uses scratch->real. */
 int root_of_place(struct scratch *, int at, const char *path, uint64_t device, struct dirid, struct names_root **to);

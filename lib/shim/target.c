@@ -169,22 +169,6 @@ static int target_missing(const struct target *t, const struct path_parts *parts
     return code == TARGET_FOREIGN && t->beneath && (want & TARGET_MAKES) && parts->last == PATH_NAME ? -ENOENT : code;
 }
 
-struct target_seen {
-    struct dirid dir;
-    uint64_t mount, device;
-    bool sticky;
-};
-
-__attribute__((noinline)) static int target_identify_parent(int at, const char *text, struct target_seen *seen)
-{
-    struct statx stat;
-    int code = root_of_identify(at, text, text[0] == '\0' ? AT_EMPTY_PATH : 0, &stat);
-    if (code == 0)
-        *seen = (struct target_seen){dirid_of(&stat), mount_of(&stat), names_device(&stat),
-                                     (stat.stx_mode & S_ISVTX) && (stat.stx_mode & (S_IWGRP | S_IWOTH))};
-    return code;
-}
-
 static void target_unpin(struct target *t)
 {
     if (t->pin >= 0)
@@ -192,36 +176,39 @@ static void target_unpin(struct target *t)
     t->pin = -1;
 }
 
-/* Looks at the parent from its descriptor, if that will be needed. */
-static int target_see_parent(struct target *t, const char *text, unsigned want, struct target_seen *seen)
+/* Looks at the parent, unless that was the first question. */
+static int target_look_at_parent(struct target *t, unsigned want)
 {
+    if (t->seen)
+        return 0;
     target_unpin(t);
-    if ((want & TARGET_MAKES) && t->beneath && target_pin_is_likely())
-        t->pin = sys_openat(t->at, text, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
-    return t->pin >= 0 ? target_identify_parent(t->pin, "", seen) : target_identify_parent(t->at, text, seen);
+    const int code = target_see_parent(t->scratch, t->at, (want & TARGET_MAKES) && t->beneath);
+    t->pin = t->scratch->seen.pin;
+    return code;
 }
 
 /* The same where the kernel says they lead. -ESTALE: to another directory by now. */
 static int target_find_in_seen(struct target *t, uint64_t words, const struct path_parts *parts, unsigned want, char *text)
 {
-    struct target_seen seen;
+    const struct scratch_seen *seen = &t->scratch->seen;
     if (path_parent_text(t->path, parts->parent_length, text) != 0)
         return TARGET_FOREIGN;
-    if (t->beneath && target_way_changes())
+    if (!t->seen && t->beneath && target_way_changes())
         target_refresh_way(t->at, text);
-    int code = target_see_parent(t, text, want, &seen);
+    int code = target_look_at_parent(t, want);
+    t->seen = false;
     if (code == -ENOENT && t->beneath && target_refresh_way(t->at, text))
-        code = target_see_parent(t, text, want, &seen);
+        code = target_look_at_parent(t, want);
     if (code == -ENOENT && parts->parent_length > 0)
         return target_missing(t, parts, want, text);
     if (code != 0) /* the native call meets the same error */
         return TARGET_FOREIGN;
     if (parts->last == PATH_DOTS)
         return TARGET_FOREIGN;
-    t->dir = seen.dir;
-    t->mount = seen.mount;
-    t->sticky = seen.sticky;
-    code = root_of(t->scratch, t->at, text, seen.device, t->dir, t->name, t->length, &t->root, &t->found);
+    t->dir = seen->dir;
+    t->mount = seen->mount;
+    t->sticky = seen->sticky;
+    code = root_of(t->scratch, t->at, text, seen->device, t->dir, t->name, t->length, &t->root, &t->found);
     t->parent = code == 0 ? TARGET_PARENT_FOREIGN : TARGET_PARENT_UNSEEN;
     if (code == 0)
         shim_thread.works_within = false;
@@ -235,12 +222,15 @@ static int target_find_in_seen(struct target *t, uint64_t words, const struct pa
 static int target_find_parent(struct target *t, const struct target *first, int at, const char *path, unsigned want, char *text)
 {
     struct path_parts parts;
-    path_split(&parts, path);
+    if (t->seen)
+        parts = t->scratch->look.parts;
+    else
+        path_split(&parts, path);
     target_set_words(t, at, path, &parts);
-    target_unpin(t);
-    if (parts.last == PATH_NONE || (parts.last == PATH_DOTS && parts.parent_length == 0) || parts.length > RECORD_NAME_MAX ||
-        parts.parent_length + parts.length >= PATH_MAX)
-        return TARGET_FOREIGN; /* too long a text the native call refuses, too */
+    if (!t->seen)
+        target_unpin(t);
+    if (target_has_no_name(&parts))
+        return TARGET_FOREIGN;
     if (parts.last == PATH_NAME && target_is_same_parent(t, first))
         return target_find_in_parent_of(t, first);
     const uint64_t words = want & TARGET_LATER ? parent_guess_word(at, path, parts.parent_length) : 0;
@@ -349,16 +339,19 @@ static int target_find_beneath(struct target *t, const struct target *first, int
 }
 
 __attribute__((noinline)) static int target_classify(struct target *t, const struct target *first, int at, const char *path,
-                                                     unsigned want)
+                                                     unsigned want, struct scratch *seen)
 {
-    t->scratch = NULL;
+    t->scratch = seen;
+    t->seen = seen != NULL;
+    t->pin = seen != NULL ? seen->seen.pin : -1;
     t->parent = TARGET_PARENT_UNSEEN;
     t->rechecks = 0;
     t->want = (uint16_t)want;
     t->by_leaf = false;
-    t->pin = -1;
-    if (strnlen(path, PATH_MAX) == PATH_MAX) /* the native call refuses it, and reads no further either */
+    if (strnlen(path, PATH_MAX) == PATH_MAX) { /* the native call refuses it, and reads no further either */
+        target_give_seen(seen);
         return TARGET_FOREIGN;
+    }
     enum path_verdict verdict = prefilter(&t->scratch, at, path);
     t->beneath = verdict == PATH_BENEATH;
     int how = TARGET_FOREIGN;
@@ -388,12 +381,24 @@ __attribute__((noinline)) bool target_has_foreign_words(int at, const char *path
     return verdict == PATH_FOREIGN;
 }
 
-bool target_text_is_foreign(int at, const char *path, unsigned want)
+static inline bool target_is_from_descriptor(int at, const char *path)
 {
+    return at != AT_FDCWD && path[0] != '/';
+}
+
+static bool target_words_are_foreign(int at, const char *path, unsigned want, struct scratch **seen)
+{
+    if (target_is_from_descriptor(at, path))
+        return target_first_look(at, path, want, seen);
     return target_has_foreign_words(at, path) && target_is_elsewhere(at, path, want);
 }
 
-__attribute__((noinline)) static bool target_asks_if_foreign(int at, const char *path, unsigned want)
+bool target_text_is_foreign(int at, const char *path, unsigned want)
+{
+    return target_words_are_foreign(at, path, want, NULL);
+}
+
+__attribute__((noinline)) static bool target_asks_if_foreign(int at, const char *path, unsigned want, struct scratch **seen)
 {
     const uint32_t taken = process_taken();
     if (process_check_path(path) != 0)
@@ -402,21 +407,22 @@ __attribute__((noinline)) static bool target_asks_if_foreign(int at, const char 
         process_remember_readable(path, taken);
         return true;
     }
-    return path[0] == '\0' || target_text_is_foreign(at, path, want);
+    return path[0] == '\0' ||
+           ((seen != NULL || !target_is_from_descriptor(at, path)) && target_words_are_foreign(at, path, want, seen));
 }
 
 /* The common path: no buffer, no system call. */
-bool target_is_foreign(int at, const char *path, unsigned want)
+bool target_is_foreign(int at, const char *path, unsigned want, struct scratch **seen)
 {
     return !process_has_roots() ||
            (!(want & (TARGET_MAKES | TARGET_ALIAS)) && process_remembers_readable(path) &&
             prefilter_is_plainly_foreign(path)) ||
-           target_asks_if_foreign(at, path, want);
+           target_asks_if_foreign(at, path, want, seen);
 }
 
-int target_find_further(struct target *t, int at, const char *path, unsigned want)
+int target_find_further(struct target *t, int at, const char *path, unsigned want, struct scratch *seen)
 {
-    return target_classify(t, NULL, at, path, want);
+    return target_classify(t, NULL, at, path, want, seen);
 }
 
 int target_find_text(struct target *t, int at, const char *path, unsigned want)
@@ -424,12 +430,14 @@ int target_find_text(struct target *t, int at, const char *path, unsigned want)
     const bool may_be_foreign = !(want & TARGET_ALIAS) && prefilter_is_plainly_foreign(path);
     if (!process_has_roots() || path[0] == '\0' || (may_be_foreign && target_is_elsewhere(at, path, want)))
         return TARGET_FOREIGN;
-    return target_classify(t, NULL, at, path, want);
+    return target_classify(t, NULL, at, path, want, NULL);
 }
 
-int target_find_second(struct target *t, const struct target *first, int at, const char *path, unsigned want)
+int target_find_second(struct target *t, const struct target *first, int at, const char *path, unsigned want,
+                       struct scratch *seen)
 {
-    return target_is_foreign(at, path, want) ? TARGET_FOREIGN : target_classify(t, first, at, path, want);
+    return seen == NULL && target_is_foreign(at, path, want, NULL) ? TARGET_FOREIGN
+                                                                   : target_classify(t, first, at, path, want, seen);
 }
 
 /* By their words; the second path ends in a name. */
@@ -442,17 +450,19 @@ __attribute__((noinline)) static bool target_have_one_parent(int at, const char 
            memcmp(path, second, one.parent_length) == 0;
 }
 
-bool target_are_foreign(int at, const char *path, unsigned want, int second_at, const char *second)
+bool target_are_foreign(int at, const char *path, unsigned want, int second_at, const char *second, struct scratch **seen)
 {
     if (!process_has_roots())
         return true;
     const bool has_words = process_check_path(path) == 0 && path[0] != '\0';
-    if (has_words && !target_text_is_foreign(at, path, want))
+    if (has_words && !target_words_are_foreign(at, path, want, seen))
         return false;
-    return process_check_path(second) != 0 || second[0] == '\0' ||
-           (target_has_foreign_words(second_at, second) &&
-            ((has_words && target_have_one_parent(at, path, second_at, second)) ||
-             target_is_elsewhere(second_at, second, TARGET_MAKES)));
+    if (process_check_path(second) != 0 || second[0] == '\0')
+        return true;
+    const bool is_asked = has_words && target_have_one_parent(at, path, second_at, second);
+    if (target_is_from_descriptor(second_at, second))
+        return is_asked || target_first_look(second_at, second, TARGET_MAKES, NULL);
+    return target_has_foreign_words(second_at, second) && (is_asked || target_is_elsewhere(second_at, second, TARGET_MAKES));
 }
 
 int target_find_again(struct target *t, unsigned want)

@@ -53,6 +53,7 @@ struct target {
     const char *path;
     const char *name;
     uint32_t length, parent_length; /* below PATH_MAX */
+    bool seen : 1;                  /* of the parent scratch->seen says it already (target_first_look) */
     bool beneath : 1;               /* the words say by themselves that it is in a root */
     bool slash : 1;                 /* a slash follows: it must be a directory */
     bool unasked : 1;               /* nothing was known of the name because its home was not asked (TARGET_ASKS) */
@@ -74,33 +75,45 @@ struct target {
 };
 
 /* The first question of a call: does its path lead to nothing of ours, for certain? It takes little stack, so a call on such a
- * path does, if it has no target in its frame (TARGET_ROOM). */
-bool target_is_foreign(int at, const char *path, unsigned want);
+ * path does, if it has no target in its frame (TARGET_ROOM). What is seen from a descriptor says nothing by its words, and is
+ * looked at unless `seen` is NULL; after false *seen is what the look has found, for target_find_further, or NULL. */
+bool target_is_foreign(int at, const char *path, unsigned want, struct scratch **seen);
+/* The look: does the parent lie beside all roots, and does no link lead on from there? `seen` may be NULL. */
+bool target_first_look(int at, const char *path, unsigned want, struct scratch **seen);
+/* Gives back what it has found and nobody takes. */
+void target_give_seen(struct scratch *);
+/* Looks at the parent whose text is in scratch->text[0], from a descriptor of it if that will be needed: as root_of_see. */
+int target_see_parent(struct scratch *, int at, bool may_pin);
+/* Is there no name in it that could be ours? Too long a one the native call refuses, too. */
+bool target_has_no_name(const struct path_parts *);
 /* Is the text itself foreign? It can be read, and is not empty. An alias of a root may be, too (TARGET_MAKES, TARGET_ALIAS). */
 bool target_has_foreign_words(int at, const char *path);
-/* The same as target_is_foreign of such a text. */
+/* The same as target_is_foreign of such a text, also of one that is seen from a descriptor. */
 bool target_text_is_foreign(int at, const char *path, unsigned want);
-/* After false. Answers enum target_how, or -errno (fail closed, out of memory, ELOOP). After anything but TARGET_MANAGED there
- * is nothing to give back. */
-int target_find_further(struct target *, int at, const char *path, unsigned want);
+/* After false; takes `seen`. Answers enum target_how, or -errno (fail closed, out of memory, ELOOP). After anything but
+ * TARGET_MANAGED there is nothing to give back. */
+int target_find_further(struct target *, int at, const char *path, unsigned want, struct scratch *seen);
 /* Both. */
 static inline int target_find(struct target *t, int at, const char *path, unsigned want)
 {
-    return target_is_foreign(at, path, want) ? TARGET_FOREIGN : target_find_further(t, at, path, want);
+    struct scratch *seen = NULL;
+    return target_is_foreign(at, path, want, &seen) ? TARGET_FOREIGN : target_find_further(t, at, path, want, seen);
 }
 /* A target in the frame of the function that has this, from there on. */
 #define TARGET_ROOM ((struct target *)__builtin_alloca(sizeof(struct target)))
-/* The same as target_find, with the target (T), a pointer that is set, in that room where the path may be ours. */
-#define TARGET_FIND(T, AT, PATH, WANT)                                                                                         \
-    (target_is_foreign(AT, PATH, WANT) ? TARGET_FOREIGN : target_find_further((T) = TARGET_ROOM, AT, PATH, WANT))
+/* The same as target_find, with the target (T), a pointer that is set, in that room where the path may be ours. SEEN: a
+ * struct scratch * that is NULL, for its use alone. */
+#define TARGET_FIND(T, SEEN, AT, PATH, WANT)                                                                                   \
+    (target_is_foreign(AT, PATH, WANT, &(SEEN)) ? TARGET_FOREIGN : target_find_further((T) = TARGET_ROOM, AT, PATH, WANT, SEEN))
 /* The same as target_find of a text that can be read: it is the library's own, or this very call has found out. */
 int target_find_text(struct target *, int at, const char *path, unsigned want);
-/* The same for the second path of a call. If it names its parent by the same words as the first, neither the
- * kernel nor the index is asked for that again. The first one was zero before it was looked for, or is NULL. */
-int target_find_second(struct target *, const struct target *first, int at, const char *path, unsigned want);
+/* The same for one of the two paths of a call; takes `seen`. If the second names its parent by the same words as the first,
+ * neither the kernel nor the index is asked for that again. The first one was zero before it was looked for, or is NULL. */
+int target_find_second(struct target *, const struct target *first, int at, const char *path, unsigned want,
+                       struct scratch *seen);
 /* The same question of both paths of a call, whose second is to be made: asked once where they have one parent, by their words.
- */
-bool target_are_foreign(int at, const char *path, unsigned want, int second_at, const char *second);
+ * *seen, after false: of the first, as of target_is_foreign. */
+bool target_are_foreign(int at, const char *path, unsigned want, int second_at, const char *second, struct scratch **seen);
 /* After a native call has said ENOENT, so that the path can be read: does it lead to nothing of ours? False: perhaps it does;
  * target_find_alias is to follow. Takes little stack, too. */
 static inline bool target_is_dead_end(int at, const char *path, unsigned want)
@@ -110,7 +123,7 @@ static inline bool target_is_dead_end(int at, const char *path, unsigned want)
 }
 static inline int target_find_alias(struct target *t, int at, const char *path, unsigned want)
 {
-    return target_find_further(t, at, path, want | TARGET_ALIAS);
+    return target_find_further(t, at, path, want | TARGET_ALIAS, NULL);
 }
 /* The same words again. After anything but TARGET_MANAGED there is nothing to give back. */
 int target_find_again(struct target *, unsigned want);

@@ -140,7 +140,7 @@ static struct level *walk_nftw_highest_open(struct level *from)
 
 static DIR *walk_nftw_open_beneath(int at, const char *name)
 {
-    int fd = wrap_openat(at, name, O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC, 0);
+    int fd = (int)wrap_openat(at, name, O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC, 0);
     DIR *stream = fd >= 0 ? fdopendir(fd) : NULL;
     if (fd >= 0 && stream == NULL)
         sys_close(fd);

@@ -40,8 +40,9 @@ static inline unsigned wrap_follow(int flags)
 #define WRAPPER_PATH(AT, PATH, WANT, REAL, OURS)                                                                               \
     ({                                                                                                                         \
         struct target *t = NULL;                                                                                               \
+        struct scratch *seen_ = NULL;                                                                                          \
         long answer_;                                                                                                          \
-        int how_ = TARGET_FIND(t, AT, PATH, WANT);                                                                             \
+        int how_ = TARGET_FIND(t, seen_, AT, PATH, WANT);                                                                      \
         if (__builtin_expect(how_ == TARGET_MANAGED, 0)) {                                                                     \
             answer_ = wrap_answer(OURS);                                                                                       \
         } else if (__builtin_expect(how_ < 0 && how_ != -ENOTDIR && how_ != -ELOOP, 0)) {                                      \

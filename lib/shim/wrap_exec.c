@@ -199,8 +199,9 @@ static bool wrap_exec_is_executable(int at, const char *path)
     return sys_statx(at, path, 0, STATX_TYPE, &stat) == 0 && S_ISREG(stat.stx_mode) && SYS3(SYS_faccessat, at, path, X_OK) == 0;
 }
 
-/* The dynamic loader, as a program, opens the program that it is told to run: the first argument that is no option. */
-static void wrap_exec_prepare_argument(const char *file, int directory, char *const arguments[])
+/* The dynamic loader, as a program, opens the program that it is told to run: the first argument that is no option. Not
+ * inlined: it is not on the stack of what comes before it. */
+__attribute__((noinline)) static void wrap_exec_prepare_argument(const char *file, int directory, char *const arguments[])
 {
     static const char valued[][24] = {"--library-path",         "--inhibit-rpath",    "--audit", "--preload", "--argv0",
                                       "--glibc-hwcaps-prepend", "--glibc-hwcaps-mask"};
@@ -383,7 +384,8 @@ static char *wrap_exec_write_path(const struct exec_helped *helped, char *path)
     return found ? path : (char *)helped->path;
 }
 
-static char **wrap_exec_words(const struct exec_helped *helped, int passed, void *room)
+/* Not inlined: it is not on the stack of what comes after it. */
+__attribute__((noinline)) static char **wrap_exec_words(const struct exec_helped *helped, int passed, void *room)
 {
     const size_t count = exec_count(helped->arguments);
     char **words = room, *text = (char *)(words + count + 5);
@@ -514,14 +516,16 @@ WRAPPER int fexecve(int fd, char *const arguments[], char *const environment[])
     return WRAP_EXEC_CARRYING(environment, &helped, REAL(fexecve)(fd, arguments, carried_on));
 }
 
-WRAPPER int execveat(int at, const char *path, char *const arguments[], char *const environment[], int flags)
+/* By its descriptor, if the path says so. Not inlined: as what comes next, it is not on the stack of the others. */
+__attribute__((noinline)) static void wrap_exec_promote_empty(int fd, const char *path)
 {
-    WRAPPER_LAUNDER(path);
-    if (at == AT_FDCWD && flags == 0)
-        return execve(path, arguments, environment);
-    if ((flags & AT_EMPTY_PATH) && process_has_roots() && process_can_read(path, 1) && path[0] == '\0')
-        wrap_exec_promote_descriptor(at);
-    enum program_way way = exec_prepare(at, path, AT_FDCWD, arguments);
+    if (process_has_roots() && process_can_read(path, 1) && path[0] == '\0')
+        wrap_exec_promote_descriptor(fd);
+}
+
+__attribute__((noinline)) static int wrap_exec_prepared_at(enum program_way way, int at, const char *path,
+                                                           char *const arguments[], char *const environment[], int flags)
+{
     const bool is_open = way == PROGRAM_HELPED && path[0] == '\0';
     if (way == PROGRAM_HELPED &&
         ((flags & ~(AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW)) != 0 || (is_open && !(flags & AT_EMPTY_PATH))))
@@ -530,6 +534,17 @@ WRAPPER int execveat(int at, const char *path, char *const arguments[], char *co
     WRAP_EXEC_CARRYING(environment, &helped, REAL(execveat)(at, path, arguments, carried_on, flags));
     errno = exec_error(at, path, errno);
     return -1;
+}
+
+WRAPPER int execveat(int at, const char *path, char *const arguments[], char *const environment[], int flags)
+{
+    WRAPPER_LAUNDER(path);
+    if (at == AT_FDCWD && flags == 0)
+        return execve(path, arguments, environment);
+    if (flags & AT_EMPTY_PATH)
+        wrap_exec_promote_empty(at, path);
+    const enum program_way way = exec_prepare(at, path, AT_FDCWD, arguments);
+    return wrap_exec_prepared_at(way, at, path, arguments, environment, flags);
 }
 
 /* The arguments of a variadic exec as a vector on the stack. */

@@ -20,14 +20,12 @@
 
 /* After a change that files born in a directory inherit. A mirror that could not follow is the daemon's to
  * report; the change itself is done. */
-static long wrap_meta_followed(long code, int at, const char *path, int flags)
+static inline long wrap_meta_followed(long code, int at, const char *path, int flags)
 {
     if (code != 0 || !process_has_roots())
         return code;
-    int saved = errno;
     directory_follow(at, path, flags);
-    errno = saved;
-    return code;
+    return 0;
 }
 
 /* After a call on the target `t`, whose result was DONE: gives it back. It may be a directory unless it is

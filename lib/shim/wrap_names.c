@@ -38,7 +38,8 @@ static bool wrap_names_ends_in_dots(const char *path)
 static int wrap_names_remove_directory(int at, const char *path, int (*original)(int, const char *))
 {
     struct target *t = NULL;
-    int how = TARGET_FIND(t, at, path, TARGET_MAKES);
+    struct scratch *seen = NULL;
+    int how = TARGET_FIND(t, seen, at, path, TARGET_MAKES);
     if (how == TARGET_MANAGED)
         return (int)wrap_answer(operate_rmdir(t));
     if (how == TARGET_ROOT && !wrap_names_ends_in_dots(path))
@@ -78,8 +79,9 @@ WRAPPER int remove(const char *path)
 {
     WRAPPER_LAUNDER(path);
     struct target *t = NULL;
+    struct scratch *seen = NULL;
     int saved = errno;
-    int how = TARGET_FIND(t, AT_FDCWD, path, MAKES);
+    int how = TARGET_FIND(t, seen, AT_FDCWD, path, MAKES);
     if (how != TARGET_MANAGED && how != TARGET_ROOT)
         return how < 0 ? (int)wrap_answer(how) : REAL(remove)(path);
     if (how == TARGET_MANAGED)
@@ -93,10 +95,11 @@ WRAPPER int remove(const char *path)
 }
 
 /* Finds one side, the second next to the first; -errno, or enum target_how. */
-static int wrap_names_find_side(struct side *side, const struct side *first, int at, const char *path, unsigned want)
+static int wrap_names_find_side(struct side *side, const struct side *first, int at, const char *path, unsigned want,
+                                struct scratch *seen)
 {
     *side = (struct side){.at = at, .path = path};
-    int how = target_find_second(&side->target, first != NULL ? &first->target : NULL, at, path, want);
+    int how = target_find_second(&side->target, first != NULL ? &first->target : NULL, at, path, want, seen);
     side->is_managed = how == TARGET_MANAGED;
     return how;
 }
@@ -110,10 +113,10 @@ static void wrap_names_drop(struct side *side)
 /* How a call about two paths goes on: TARGET_FOREIGN, both are foreign; TARGET_MANAGED, at least one is ours; or
  * -errno. */
 static int wrap_names_find_sides(struct side *from, int from_at, const char *from_path, unsigned want, struct side *to,
-                                 int to_at, const char *to_path)
+                                 int to_at, const char *to_path, struct scratch *seen)
 {
-    int one = wrap_names_find_side(from, NULL, from_at, from_path, want);
-    int two = wrap_names_find_side(to, from, to_at, to_path, TARGET_MAKES);
+    int one = wrap_names_find_side(from, NULL, from_at, from_path, want, seen);
+    int two = wrap_names_find_side(to, from, to_at, to_path, TARGET_MAKES, NULL);
     if (one >= 0 && two >= 0)
         return from->is_managed || to->is_managed         ? TARGET_MANAGED
                : one == TARGET_ROOT || two == TARGET_ROOT ? TARGET_ROOT
@@ -127,7 +130,7 @@ static int wrap_names_find_sides(struct side *from, int from_at, const char *fro
 static int wrap_names_first_error(int from_at, const char *from, int error)
 {
     struct side side;
-    int code = wrap_names_find_side(&side, NULL, from_at, from, TARGET_MAKES);
+    int code = wrap_names_find_side(&side, NULL, from_at, from, TARGET_MAKES, NULL);
     wrap_names_drop(&side);
     if (code < 0 || code == TARGET_MANAGED)
         return code < 0 ? code : error;
@@ -136,10 +139,10 @@ static int wrap_names_first_error(int from_at, const char *from, int error)
 }
 
 __attribute__((noinline)) static int wrap_names_rename_sides(int from_at, const char *from, int to_at, const char *to,
-                                                             unsigned flags, int *how)
+                                                             unsigned flags, struct scratch *seen, int *how)
 {
     struct side one, two;
-    *how = wrap_names_find_sides(&one, from_at, from, TARGET_MAKES, &two, to_at, to);
+    *how = wrap_names_find_sides(&one, from_at, from, TARGET_MAKES, &two, to_at, to, seen);
     if (*how == TARGET_MANAGED)
         return (int)wrap_answer(operate_rename(&one, &two, flags));
     if (*how == TARGET_ROOT && (wrap_names_ends_in_dots(from) || wrap_names_ends_in_dots(to)))
@@ -157,9 +160,10 @@ static int wrap_names_rename_words(int from_at, const char *from, int to_at, con
     *how = TARGET_FOREIGN;
     if ((flags & ~known) || ((flags & RENAME_EXCHANGE) && flags != RENAME_EXCHANGE)) /* the kernel says so */
         return 0;
-    if (target_are_foreign(from_at, from, TARGET_MAKES, to_at, to))
+    struct scratch *seen = NULL;
+    if (target_are_foreign(from_at, from, TARGET_MAKES, to_at, to, &seen))
         return 0;
-    return wrap_names_rename_sides(from_at, from, to_at, to, flags, how);
+    return wrap_names_rename_sides(from_at, from, to_at, to, flags, seen, how);
 }
 
 static int wrap_names_outside(int code, const char *from, const char *to)
@@ -199,11 +203,11 @@ WRAPPER int renameat2(int from_at, const char *from, int to_at, const char *to, 
 }
 
 __attribute__((noinline)) static int wrap_names_link_sides(int from_at, const char *from, unsigned want, int to_at,
-                                                           const char *to, int flags, int *how)
+                                                           const char *to, int flags, struct scratch *seen, int *how)
 {
     struct stat stat;
     struct side one, two;
-    *how = wrap_names_find_sides(&one, from_at, from, want, &two, to_at, to);
+    *how = wrap_names_find_sides(&one, from_at, from, want, &two, to_at, to, seen);
     if (*how == TARGET_MANAGED)
         return (int)wrap_answer(operate_link(&one, &two, flags));
     if ((*how == -ENOTDIR || *how == -ELOOP || *how == -ENOENT) &&
@@ -220,9 +224,10 @@ static int wrap_names_link_words(int from_at, const char *from, int to_at, const
     *how = TARGET_FOREIGN;
     if (flags & ~(AT_SYMLINK_FOLLOW | AT_EMPTY_PATH)) /* the kernel says so */
         return 0;
-    if (target_are_foreign(from_at, from, want, to_at, to))
+    struct scratch *seen = NULL;
+    if (target_are_foreign(from_at, from, want, to_at, to, &seen))
         return 0;
-    return wrap_names_link_sides(from_at, from, want, to_at, to, flags, how);
+    return wrap_names_link_sides(from_at, from, want, to_at, to, flags, seen, how);
 }
 
 WRAPPER int link(const char *from, const char *to)

@@ -38,10 +38,9 @@ unsigned wrap_open_want(int flags)
     mode_t mode = MODE_OF(flags);                                                                                              \
     return (int)WRAPPER_PATH(at, path, wrap_open_want(flags), REAL(at, path, flags, mode), operate_open(t, flags, mode))
 
-int wrap_openat(int at, const char *path, int flags, mode_t mode)
+long wrap_openat(int at, const char *path, int flags, mode_t mode)
 {
-    return (int)WRAPPER_PATH(at, path, wrap_open_want(flags), REAL(openat)(at, path, flags, mode),
-                             operate_open(t, flags, mode));
+    return WRAPPER_PATH(at, path, wrap_open_want(flags), REAL(openat)(at, path, flags, mode), operate_open(t, flags, mode));
 }
 
 WRAPPER int open(const char *path, int flags, ...)

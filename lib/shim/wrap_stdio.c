@@ -115,10 +115,11 @@ typedef FILE *fopen_function(const char *, const char *);
 static FILE *wrap_stdio_open_with(fopen_function *original, const char *path, const char *mode, int more)
 {
     struct target *t = NULL;
+    struct scratch *seen = NULL;
     int flags = mode != NULL && process_has_roots() ? wrap_stdio_flags_of(mode) : -1;
     if (flags != -1)
         flags |= more;
-    int how = flags != -1 ? TARGET_FIND(t, AT_FDCWD, path, wrap_open_want(flags)) : TARGET_FOREIGN;
+    int how = flags != -1 ? TARGET_FIND(t, seen, AT_FDCWD, path, wrap_open_want(flags)) : TARGET_FOREIGN;
     if (how == TARGET_MANAGED)
         return wrap_stdio_stream_on(operate_open(t, flags, 0666), mode);
     if (how < 0)

@@ -5,7 +5,6 @@
 
 #include <fcntl.h>
 #include <linux/openat2.h>
-#include <stdarg.h>
 #include <string.h>
 #include <sys/fanotify.h>
 #include <sys/inotify.h>
@@ -50,7 +49,7 @@ static bool wrap_syscall_is_the_kernels(const struct target *t, const struct ope
 
 /* openat2 with a restriction on how the path resolves, which is not ours to repeat: rather than done in the wrong place it is
  * refused as by a kernel without openat2, so that programs go their other way. */
-static long wrap_syscall_open_restricted(struct target *t, const long a[6])
+static long wrap_syscall_open_restricted_in(struct target *t, const long a[6])
 {
     const struct open_how *how = (const struct open_how *)a[2];
     long code = TARGET_CALL(t, wrap_syscall_is_the_kernels(t, how) ? SYS4(SYS_openat2, a[0], a[1], a[2], a[3]) : -ENOSYS);
@@ -58,20 +57,27 @@ static long wrap_syscall_open_restricted(struct target *t, const long a[6])
     return wrap_answer(code);
 }
 
+/* Not inlined: its target is not on the stack of an open without a restriction. */
+__attribute__((noinline)) static long wrap_syscall_open_restricted(const long a[6])
+{
+    struct target *t = NULL;
+    struct scratch *seen = NULL;
+    int found = TARGET_FIND(t, seen, I(0), P(1), TARGET_MAKES);
+    if (found == TARGET_MANAGED)
+        return wrap_syscall_open_restricted_in(t, a);
+    return found < 0 ? wrap_answer(found) : REAL(syscall)(SYS_openat2, a[0], a[1], a[2], a[3]);
+}
+
 static long wrap_syscall_open_how(const long a[6])
 {
     const struct open_how *how = (const struct open_how *)a[2];
-    struct target *t = NULL;
     if ((size_t)a[3] < sizeof *how || !process_can_read(how, sizeof *how))
         return REAL(syscall)(SYS_openat2, a[0], a[1], a[2], a[3]);
     if (wrap_syscall_is_refused(a))
         return -1;
     if (how->resolve == 0)
         return wrap_openat(I(0), P(1), (int)how->flags, (mode_t)how->mode);
-    int found = TARGET_FIND(t, I(0), P(1), TARGET_MAKES);
-    if (found == TARGET_MANAGED)
-        return wrap_syscall_open_restricted(t, a);
-    return found < 0 ? wrap_answer(found) : REAL(syscall)(SYS_openat2, a[0], a[1], a[2], a[3]);
+    return wrap_syscall_open_restricted(a);
 }
 
 int openat2(int at, const char *path, const void *how, size_t size); /* glibc 2.43 */
@@ -331,19 +337,17 @@ static long wrap_syscall_xattr_call(long number, const long a[6], bool *known)
     }
 }
 
-WRAPPER long syscall(long number, ...)
+/* syscall, which is declared with `...`: a function with that keeps 176 bytes of registers on its stack. Whole numbers are
+ * passed to both in the same places (System V for x86-64, AAPCS64); what was not passed is read as va_arg does. */
+long wrap_syscall_any(long number, long, long, long, long, long, long) __asm__("syscall");
+WRAPPER long wrap_syscall_any(long number, long one, long two, long three, long four, long five, long six)
 {
     static long (*const calls[])(long, const long[6],
                                  bool *) = {wrap_syscall_names_call, wrap_syscall_meta_call, wrap_syscall_other_call,
                                             wrap_syscall_xattr_call, wrap_syscall_new_call,  wrap_mount_call,
                                             wrap_landlock_call,      wrap_memory_call,       wrap_syscall_old_call};
-    long a[6];
+    const long a[6] = {one, two, three, four, five, six};
     bool known = false;
-    va_list more;
-    va_start(more, number);
-    for (int i = 0; i < 6; i++)
-        a[i] = va_arg(more, long);
-    va_end(more);
     if (!process_has_roots())
         return REAL(syscall)(number, a[0], a[1], a[2], a[3], a[4], a[5]);
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {

@@ -32,11 +32,8 @@ static long wrap_syscall_new_look(long number, const long a[6], int flags)
 static long wrap_syscall_new_change(long number, const long a[6], int flags)
 {
     long code = wrap_syscall_new_look(number, a, flags);
-    if (code == 0 && a[1] != 0) {
-        int saved = errno;
+    if (code == 0 && a[1] != 0)
         directory_follow((int)a[0], (const char *)a[1], flags & (AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH));
-        errno = saved;
-    }
     return code;
 }
 

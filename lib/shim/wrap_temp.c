@@ -18,7 +18,7 @@
 static __attribute__((noinline)) bool wrap_temp_is_found(const char *template)
 {
     struct target t;
-    int how = target_find_further(&t, AT_FDCWD, template, TARGET_MAKES);
+    int how = target_find_further(&t, AT_FDCWD, template, TARGET_MAKES, NULL);
     if (how == TARGET_MANAGED)
         target_done(&t);
     return how == TARGET_MANAGED || how < 0; /* what is wrong is found again when it is made */
@@ -26,7 +26,7 @@ static __attribute__((noinline)) bool wrap_temp_is_found(const char *template)
 
 static bool wrap_temp_is_ours(const char *template)
 {
-    return process_has_roots() && !target_is_foreign(AT_FDCWD, template, TARGET_MAKES) && wrap_temp_is_found(template);
+    return process_has_roots() && !target_is_foreign(AT_FDCWD, template, TARGET_MAKES, NULL) && wrap_temp_is_found(template);
 }
 
 static char *wrap_temp_place_of_x(char *template, int suffix)
@@ -55,7 +55,7 @@ static int wrap_temp_try(enum kind kind, const char *name, int flags)
     struct stat stat;
     switch (kind) {
     case TEMP_FILE:
-        return wrap_openat(AT_FDCWD, name, (flags & ~O_ACCMODE) | O_RDWR | O_CREAT | O_EXCL, 0600);
+        return (int)wrap_openat(AT_FDCWD, name, (flags & ~O_ACCMODE) | O_RDWR | O_CREAT | O_EXCL, 0600);
     case TEMP_DIRECTORY:
         return mkdir(name, 0700);
     default:

@@ -7,11 +7,13 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/openat2.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
 #include <ucontext.h>
@@ -25,7 +27,7 @@ static ucontext_t back, there;
 static const char *path;
 static char new[PATH_MAX], newer[PATH_MAX], file[PATH_MAX], resolved[PATH_MAX], program[PATH_MAX];
 static const char *where, *name = "file";
-static int directory;
+static int directory, below, opened;
 
 static void call_nothing(void)
 {
@@ -100,7 +102,7 @@ static void call_chdir(void)
 
 static void call_opendir(void)
 {
-    closedir(opendir("/etc"));
+    closedir(opendir(where));
 }
 
 static void call_execve(void)
@@ -172,6 +174,144 @@ static void call_renameat(void)
     renameat(directory, "new", directory, "file");
 }
 
+static void call_upat(void)
+{
+    static struct stat to;
+    fstatat(directory, "..", &to, 0);
+}
+
+static void call_absentat(void)
+{
+    static struct stat to;
+    fstatat(directory, "absent", &to, 0);
+}
+
+static void call_absent_parentat(void)
+{
+    static struct stat to;
+    fstatat(directory, "absent/name", &to, 0);
+}
+
+static void call_beneathat(void)
+{
+    static struct stat to;
+    fstatat(directory, "below/.././file", &to, 0);
+}
+
+static void call_mkdirat(void)
+{
+    mkdirat(directory, "new", 0700);
+    unlinkat(directory, "new/", AT_REMOVEDIR);
+}
+
+static void call_linkat(void)
+{
+    linkat(directory, "file", directory, "new", 0);
+    unlinkat(directory, "new", 0);
+}
+
+static void call_linkat_two(void)
+{
+    linkat(directory, "file", below, "new", 0);
+    renameat(below, "new", directory, "below/newer");
+    unlinkat(below, "newer", 0);
+}
+
+static void call_symlinkat(void)
+{
+    symlinkat("nowhere", directory, "new");
+    readlinkat(directory, "new", resolved, sizeof resolved);
+    unlinkat(directory, "new", 0);
+}
+
+static void call_fchmodat(void)
+{
+    fchmodat(directory, "file", 0600, 0);
+}
+
+static void call_faccessat(void)
+{
+    faccessat(directory, "file", R_OK, 0);
+}
+
+static void call_utimensatat(void)
+{
+    utimensat(directory, "file", NULL, 0);
+}
+
+static void call_openat2(void)
+{
+    static struct open_how how = {.flags = O_RDONLY};
+    close((int)syscall(SYS_openat2, directory, name, &how, sizeof how));
+}
+
+static void call_execveat(void)
+{
+    static char *words[] = {"absent", NULL};
+    execveat(directory, "absent", words, environ, 0);
+}
+
+static void call_execveat_there(void)
+{
+    static char *words[] = {"true", NULL};
+    pid_t child = vfork();
+    if (child == 0) {
+        execveat(directory, "true", words, environ, 0);
+        _exit(1);
+    }
+    waitpid(child, NULL, 0);
+}
+
+static void call_stat_directory(void)
+{
+    static struct stat to;
+    stat(where, &to);
+}
+
+static void call_fstat_directory(void)
+{
+    static struct stat to;
+    fstat(directory, &to);
+}
+
+static void call_statx_directory(void)
+{
+    static struct statx to;
+    statx(directory, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &to);
+}
+
+static void call_chmod_directory(void)
+{
+    chmod(where, 0700);
+}
+
+static void call_fchmod_directory(void)
+{
+    fchmod(directory, 0700);
+}
+
+static void call_utimensat_directory(void)
+{
+    utimensat(AT_FDCWD, where, NULL, 0);
+}
+
+static void call_fsync(void)
+{
+    fsync(opened);
+}
+
+static void call_fsync_directory(void)
+{
+    fsync(directory);
+}
+
+static void call_getdents(void)
+{
+    static char entries[4096];
+    lseek(directory, 0, SEEK_SET);
+    getdents64(directory, entries, sizeof entries);
+}
+
 static void call_fopen(void)
 {
     fclose(fopen(path, "r"));
@@ -237,7 +377,7 @@ static void call_posix_spawn_there(void)
 
 static void call_fdopendir(void)
 {
-    closedir(fdopendir(open("/etc", O_RDONLY | O_DIRECTORY)));
+    closedir(fdopendir(open(where, O_RDONLY | O_DIRECTORY)));
 }
 
 static size_t stack_used(void (*call)(void))
@@ -284,6 +424,29 @@ int main(int argc, char *argv[])
                  {"openat", call_openat},
                  {"createat", call_createat},
                  {"renameat", call_renameat},
+                 {"upat", call_upat},
+                 {"absentat", call_absentat},
+                 {"absent-parentat", call_absent_parentat},
+                 {"beneathat", call_beneathat},
+                 {"mkdirat", call_mkdirat},
+                 {"linkat", call_linkat},
+                 {"linkat-two", call_linkat_two},
+                 {"symlinkat", call_symlinkat},
+                 {"fchmodat", call_fchmodat},
+                 {"faccessat", call_faccessat},
+                 {"utimensatat", call_utimensatat},
+                 {"openat2", call_openat2},
+                 {"execveat", call_execveat},
+                 {"execveat-there", call_execveat_there},
+                 {"stat-directory", call_stat_directory},
+                 {"fstat-directory", call_fstat_directory},
+                 {"statx-directory", call_statx_directory},
+                 {"chmod-directory", call_chmod_directory},
+                 {"fchmod-directory", call_fchmod_directory},
+                 {"utimensat-directory", call_utimensat_directory},
+                 {"fsync", call_fsync},
+                 {"fsync-directory", call_fsync_directory},
+                 {"getdents", call_getdents},
                  {"fopen", call_fopen},
                  {"realpath", call_realpath},
                  {"readlink", call_readlink},
@@ -305,11 +468,14 @@ int main(int argc, char *argv[])
     snprintf(newer, sizeof newer, "%s/newer", argv[2]);
     snprintf(program, sizeof program, "%s/true", argv[2]);
     snprintf(file, sizeof file, "%s/file", argv[2]);
-    close(open(file, O_CREAT | O_WRONLY, 0600));
+    opened = open(file, O_CREAT | O_WRONLY, 0600);
+    mkdirat(directory, "below", 0700);
+    below = openat(directory, "below", O_RDONLY | O_DIRECTORY);
+    fstat(directory, &(struct stat){0}); /* the library knows its root */
     size_t nothing = stack_used(call_nothing);
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
         stack_used(calls[i].call); /* the loader's own business is done */
         printf("%s %zu\n", calls[i].name, stack_used(calls[i].call) - nothing);
     }
-    return unlink(file);
+    return unlink(file) + unlinkat(directory, "below", AT_REMOVEDIR);
 }
