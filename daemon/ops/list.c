@@ -52,7 +52,8 @@ static int list_put(void *context, uint64_t hash, const char *name, size_t lengt
 }
 
 /* What each home does. While names are on their way to it, it has to wait for them: also the home on the node that asks, which
- * adds none. While a home is gone the names are read again soon: who asks may have joined in its place, and not know of it. */
+ * adds none. While a home is gone its names are told by nobody: the daemon that asks may have joined in its place, and not know
+ * that the directory is read again soon. */
 int list_part(struct shuntd *shuntd, struct collective *collective, const struct message *message)
 {
     struct home_dir *dir = home_dir_find(shuntd->home, message->dir);

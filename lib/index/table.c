@@ -174,16 +174,11 @@ struct table_key table_key_thing(const struct dirid *id)
 __attribute__((flatten)) int table_find_reference(const struct table *table, const struct dirid *id, uint32_t *reference)
 {
     const struct table_key key = table_key_thing(id);
-    struct table_spot spot;
-    uint32_t length;
-    int code = table_seek(table, &table_head(table)->things, &key, &spot);
-    if (code != 0 || !spot.same)
-        return code != 0 ? code : -ENOENT;
-    const char *record = table_record_at(&spot, spot.slot, &length);
-    if (record == NULL)
-        return -EBADMSG;
-    memcpy(reference, record, sizeof *reference);
-    return 0;
+    uint8_t value[TABLE_VALUE];
+    int code = table_get(table, &table_head(table)->things, &key, value);
+    if (code == 0)
+        memcpy(reference, value, sizeof *reference);
+    return code;
 }
 
 int table_find(const struct table *table, struct dirid id, uint64_t size, uint32_t *reference, void *block)

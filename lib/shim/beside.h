@@ -21,9 +21,10 @@ bool beside_is_known(const struct scratch *);
 /* Is its place beside the roots? It is opened at (at, path) with `flags` of openat next to O_PATH; an empty path is `at`
  * itself. */
 bool beside_is_placed(struct scratch *, int at, const char *path, int flags);
-/* Is it on no root's device, or does the index of none know it, and its place is beside them? False says nothing. */
+/* Is it on no root's device, or does the index of none know it, and its place is beside them? False says nothing; it is the
+ * answer wherever a root is hidden. */
 static inline bool beside_is_directory(struct scratch *s, int at, const char *path, int flags)
 {
-    return !beside_is_on_a_root_device(s->seen.device) ||
-           (!prefilter_some_is_hidden() && !beside_is_known(s) && beside_is_placed(s, at, path, flags));
+    return !prefilter_some_is_hidden() &&
+           (!beside_is_on_a_root_device(s->seen.device) || (!beside_is_known(s) && beside_is_placed(s, at, path, flags)));
 }

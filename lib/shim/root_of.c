@@ -191,7 +191,7 @@ static int root_of_directory_with(struct scratch *scratch, int at, const char *p
     if (root_of_see(scratch, at, path, flags) != 0 || (scratch->end.seen.stx_mode & S_IFMT) != S_IFDIR)
         return 0;
     *id = scratch->seen.dir;
-    if (!prefilter_some_is_hidden() && beside_is_directory(scratch, at, path, nofollow))
+    if (beside_is_directory(scratch, at, path, nofollow))
         return 0;
     return root_of_search(scratch, at, path, root, found != NULL ? found : &scratch->found);
 }
@@ -200,7 +200,7 @@ static int root_of_directory_with(struct scratch *scratch, int at, const char *p
 __attribute__((noinline)) static int root_of_without_room(int at, const char *path, int flags)
 {
     struct statx stat;
-    return root_of_identify(at, path, flags, &stat) == 0 &&
+    return root_of_identify(at, path, flags, &stat) == 0 && (stat.stx_mode & S_IFMT) == S_IFDIR &&
                    (prefilter_some_is_hidden() || beside_is_on_a_root_device(names_device(&stat)))
                ? -ENOMEM
                : 0;
