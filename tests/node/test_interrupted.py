@@ -68,13 +68,13 @@ class Interrupted:
 class Scene:
     def __init__(self, build, area, root, run_base, count):
         self.tools, self.area, self.root, self.run_base, self.count = build / "tools", area, root, run_base, count
-        self.settings = {}
+        self.settings, self.prefix = {}, []
         (root / "out").mkdir()
 
     def begin(self, *words, **settings):
         program = self.tools / ("shunt-launch" if words[0] == "shunt-launch" else "shunt")
         words = words[1:] if words[0] == "shunt-launch" else words
-        return subprocess.Popen([program, *map(str, words)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        return subprocess.Popen([*self.prefix, program, *map(str, words)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                 stderr=subprocess.PIPE, text=True, start_new_session=True,
                                 env=environment(SHUNT_RUN_DIR=self.run_base, SHUNT_NODE="n1", **self.settings, **settings))
 
@@ -374,8 +374,10 @@ def test_what_holds_the_root(scene, words):
 
 
 class Mountpoint:
-    def __init__(self, scene):
-        self.scene, self.at = scene, scene.area / "mount"
+    """In a mount name space of its own, of which no other test has a copy, for which the server would have to stay."""
+
+    def __init__(self, scene, mounts):
+        self.scene, self.mounts, self.at = scene, mounts, scene.area / "mount"
         self.at.mkdir()
         self.words = ["mount", scene.root, self.at], ["umount", self.at]
 
@@ -384,19 +386,13 @@ class Mountpoint:
         return [pid for pid in processes_of("shunt-mount", self.at) if is_running(pid)]
 
     def is_mounted(self):
-        return f" {self.at} fuse.shunt " in pathlib.Path("/proc/self/mounts").read_text()
+        return f" {self.at} fuse.shunt " in pathlib.Path(f"/proc/{self.mounts.pid}/mounts").read_text()
 
-    def is_mounted_elsewhere(self):
-        """In a mount name space that another test has made meanwhile: its server serves that, too."""
-        for mounts in pathlib.Path("/proc").glob("[0-9]*/mounts"):
-            with contextlib.suppress(OSError):  # it has ended
-                if f" {self.at} fuse.shunt " in mounts.read_text():
-                    return True
-        return False
+    def names(self):
+        return os.listdir(self.mounts.seen(self.at))
 
     def assert_ended(self):
-        wait_until(lambda: not self.is_mounted() and (self.servers() == [] or self.is_mounted_elsewhere()))
-        self.end_servers()
+        wait_until(lambda: not self.is_mounted() and self.servers() == [])
 
     def end_servers(self):
         for server in self.servers():
@@ -409,12 +405,13 @@ class Mountpoint:
 
 
 @pytest.fixture
-def mountpoint(scene):
+def mountpoint(scene, mounts):
     if not os.access("/dev/fuse", os.R_OK | os.W_OK) or not shutil.which("fusermount3") or \
             not (scene.tools / "mount" / "shunt-mount").exists():
         pytest.skip("needs FUSE, and a build with libfuse3")
+    scene.prefix = mounts.prefix
     scene.check("start", "--root", scene.root)
-    made = Mountpoint(scene)
+    made = Mountpoint(scene, mounts)
     yield made
     made.end_servers()
     scene.stop()
@@ -429,7 +426,7 @@ def test_mount(scene, mountpoint):
         result = scene.interrupt(mount, after, number)
         assert result.status == 0 or result.is_by_signal(), result
         if result.status == 0:
-            assert os.listdir(mountpoint.at) == ["out"], result
+            assert mountpoint.names() == ["out"], result
             mountpoint.take_away()
         mountpoint.assert_ended()
 

@@ -456,6 +456,22 @@ def test_a_server_that_is_told_to_end(unmounted):
     assert not is_mounted(unmounted.at)
 
 
+def test_a_server_that_is_told_to_end_as_it_begins_to_wait(unmounted, area):
+    late = area / "late"
+    unmounted.mount(LD_PRELOAD=BUILD / "tests" / "node" / "processes" / "liblate_wait.so", LATE_WAIT=late).check()
+    wait_until(late.exists)
+    os.kill(unmounted.server, signal.SIGTERM)
+    wait_until(lambda: pending_signals(unmounted.server) == {0})
+    late.unlink()
+    wait_until(lambda: not is_running(unmounted.server))
+    assert not is_mounted(unmounted.at)
+
+
+def pending_signals(pid):
+    text = pathlib.Path(f"/proc/{pid}/status").read_text()
+    return {int(bits, 16) for bits in re.findall(r"^(?:SigPnd|ShdPnd):\t(\w+)$", text, re.MULTILINE)}
+
+
 def test_a_daemon_that_crashes_beneath(mount):
     (mount.at / "out" / "before").write_text("1")
     mount.session.crash_daemon()

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "command.h"
+#include "ends.h"
 #include "reader.h"
 #include "lock.h"
 #include "log.h"
@@ -151,39 +152,13 @@ static void *main_trim_thread(void *context)
     return NULL;
 }
 
-static const int main_ends[] = {SIGHUP, SIGINT, SIGTERM}; /* what libfuse takes for the end */
-
-/* `how` as sigprocmask takes it. What comes while they are blocked is dealt with when it is known who serves. */
-static void main_set_signals(int how)
-{
-    sigset_t ends;
-    sigemptyset(&ends);
-    for (size_t i = 0; i < sizeof main_ends / sizeof *main_ends; i++)
-        sigaddset(&ends, main_ends[i]);
-    sigprocmask(how, &ends, NULL);
-}
-
-/* Did one come that is not ignored (nohup)? */
-static bool main_is_told_to_end(int number)
-{
-    sigset_t pending;
-    struct sigaction action;
-    return sigpending(&pending) == 0 && sigismember(&pending, number) == 1 && sigaction(number, NULL, &action) == 0 &&
-           action.sa_handler != SIG_IGN;
-}
-
 /* The process that `shunt mount` is ends as soon as the mount is there, and the server is in no group that a terminal
  * interrupts: by a signal, if one came before, which ends the server as well. */
 static void main_leave(pid_t server, int apart)
 {
     char byte;
     const bool is_there = read(apart, &byte, sizeof byte) == sizeof byte;
-    for (size_t i = 0; i < sizeof main_ends / sizeof *main_ends; i++)
-        if (main_is_told_to_end(main_ends[i])) {
-            kill(server, SIGTERM);
-            signal(main_ends[i], SIG_DFL);
-            main_set_signals(SIG_UNBLOCK);
-        }
+    ends_pass_to(server);
     _exit(is_there ? STATUS_OK : STATUS_FAILED);
 }
 
@@ -210,14 +185,17 @@ static int main_serve(struct view *view, const struct main_words *words)
     int error = chdir("/") < 0 ? -errno : 0; /* not below the mount */
     if (error == 0 && !words->in_foreground)
         error = main_go_to_background(words);
-    main_set_signals(SIG_UNBLOCK);
     if (error == 0)
         error = lock_init();
     if (error == 0)
         error = -pthread_create(&trimmer, NULL, main_trim_thread, view);
     if (error == 0)
+        error = ends_take(view->session);
+    if (error == 0) {
         error = fuse_session_loop_mt(view->session, &loop);
-    if (error < 0) /* above 0: a signal that it was told to end by */
+        ends_are_over();
+    }
+    if (error < 0)
         error_report("%s: is served no longer: %s (see 'shunt status', then 'shunt mount' it again)", words->mountpoint,
                      strerror(-error));
     return error < 0 ? STATUS_FAILED : STATUS_OK;
@@ -239,8 +217,9 @@ int main(int argc, char **argv)
                      words.options ? words.options : "");
         return STATUS_USAGE;
     }
-    main_set_signals(SIG_BLOCK);
-    if (fuse_set_signal_handlers(view.session) == 0 && fuse_session_mount(view.session, words.mountpoint) == 0) {
+    ends_block();
+    signal(SIGPIPE, SIG_IGN);
+    if (fuse_session_mount(view.session, words.mountpoint) == 0) {
         status = main_serve(&view, &words);
         fuse_session_unmount(view.session);
     } else {
@@ -248,6 +227,5 @@ int main(int argc, char **argv)
                      "yours)",
                      words.mountpoint);
     }
-    fuse_remove_signal_handlers(view.session);
     return status; /* threads may still be at work with the view, which goes with the process */
 }
