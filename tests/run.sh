@@ -50,8 +50,9 @@ build_hooks() {
 # What Meson runs: all but the suites of pytest, which count their tests themselves.
 meson_tests() {
     local directory=$1 name=$2 status
+    shift 2
     rm -f "$directory/meson-logs/testlog.junit.xml"
-    meson test -C "$directory" --print-errorlogs --no-rebuild --no-suite node --no-suite same --no-suite abi --no-suite cluster
+    meson test -C "$directory" --print-errorlogs --no-rebuild --no-suite node --no-suite same --no-suite abi --no-suite cluster "$@"
     status=$?
     cp "$directory/meson-logs/testlog.junit.xml" "$results/$name.xml"
     return "$status"
@@ -71,9 +72,14 @@ slurm_tests() {
     SHUNT_TEST_SLURM=$need pytest build slurm tests/slurm
 }
 
-# The sanitized shim enters programs that are not sanitized themselves, and whose leaks are their own.
+# A third of a suite, by the name of the commit: the next one likely has another third, a run that is repeated has the same. All:
+# tests/crash/full.sh sanitized. Not tests/same: it hands over NULL on purpose, which UBSan ends, and empties the environment that
+# ASAN_OPTIONS is in.
 sanitized() {
-    ASAN_OPTIONS=detect_leaks=0:verify_asan_link_order=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 "$@"
+    local suite=$1 commit
+    commit=$(git rev-parse --short=7 HEAD 2>/dev/null) || commit=0
+    bash tests/sanitized.sh "$suite" "${at_once[@]}" --durations=5 --junit-xml="$results/$suite-asan.xml" \
+        --part "$((16#${commit:0:7} % 3))/3"
 }
 
 summary() {
@@ -88,9 +94,10 @@ python=/usr/bin/python3
 "$python" -m pytest --version >/dev/null 2>&1 || python=python3
 
 # Most tests of pytest's wait for other processes most of the time, so in each of the two lanes as many run at once as there are
-# processors, each in places of its own.
-at_once=()
-"$python" -c 'import xdist' 2>/dev/null && at_once=(-n "$(nproc)" --dist loadgroup)
+# processors, each in places of its own; of one node one more, since nodes of several take more than a processor.
+at_once=() at_once_of_one=()
+"$python" -c 'import xdist' 2>/dev/null && at_once=(-n "$(nproc)" --dist loadgroup) &&
+    at_once_of_one=(-n "$(($(nproc) + 1))" --dist loadgroup)
 
 if ! stage build build build -Dtests=enabled; then
     summary
@@ -113,9 +120,7 @@ tests_that_wait() {
     stage crash-hooked pytest build-hooks crash-hooked tests/crash/test_points.py
     stage crash pytest build crash tests/crash/test_crash.py
     has_built build-asan
-    # Not its calls by turns, for the reasons that node-asan has; 64 sanitized daemons are too many for a small machine; and a wire
-    # between the nodes shows what it shows without sanitizers.
-    stage cluster-asan sanitized pytest build-asan cluster-asan tests/cluster -k "not turns and not cephfs and not slow and not 64 and not logarithm and not test_times and not network and not addresses and not (histories and branch)"
+    stage cluster-asan sanitized cluster
     # A part of the cases: all are for tests/crash/full.sh.
     single model bash tests/model/check.sh names lost-home lost-branch no-cas absent-while-pending confirm-lost listed-early listing peeked-once
 }
@@ -126,13 +131,12 @@ tests_that_compute() {
     single lint bash tests/structure/lint.sh
     single release bash tests/structure/release.sh
     stage unit meson_tests build unit
-    stage unit-asan meson_tests build-asan unit-asan
+    stage unit-asan meson_tests build-asan unit-asan --no-suite structure
+    local at_once=("${at_once_of_one[@]}")
     for suite in abi same node; do
         stage "$suite" pytest build "$suite" "tests/$suite"
     done
-    # Not tests/same: it hands over NULL on purpose, which UBSan ends, and empties the environment that ASAN_OPTIONS is in. Nor
-    # signals at many moments, and outsiders on one file system of three: they show what they show without sanitizers.
-    stage node-asan sanitized pytest build-asan node-asan tests/node -m "not large and not unsanitized" -k "not test_bench and not test_interrupted and not (meanwhile and (xfs or tmpfs))"
+    stage node-asan sanitized node
     # Few seconds: ten minutes for each target are for tests/crash/full.sh.
     single fuzz bash tests/fuzz/run.sh 8
     single quickstart bash examples/quickstart.sh

@@ -3,7 +3,7 @@
 # SPDX-FileCopyrightText: The shunt authors
 #
 # full.sh [-a DIRECTORY] [PART...]: the full counts of tests/crash, on the file system of DIRECTORY (default /dev/shm), or
-# these parts of them. Wants build/ and build-hooks/ (tests/run.sh makes them). Prints figures for each; the status is 0 if
+# these parts of them. Wants build/, build-asan/ and build-hooks/ (tests/run.sh makes them). Prints figures for each; the status is 0 if
 # nothing was lost or found. Parts may run side by side.
 #
 #   kills-1, kills-3   on 1 and on 3 nodes: of clients 1,000, of shuntd 1,000, of a node 200, of everything with its indexes
@@ -15,6 +15,7 @@
 #   network            cuts shorter and longer than the deadline, one-way loss, loss, reordering, resets (30 minutes)
 #   soak               mixed load from 3 nodes for half an hour: what daemons use levels off
 #   interrupted        SIGTERM, SIGINT and SIGHUP at 200 moments of each command, and of its daemons (25 minutes)
+#   sanitized          tests/node and tests/cluster with ASan and UBSan: tests/run.sh runs a third (30 minutes)
 #   model              the whole model
 #   fuzz               ten minutes for each target (70 minutes)
 set -u
@@ -25,7 +26,7 @@ if [ "${1:-}" = -a ]; then
     area=$2
     shift 2
 fi
-parts="kills-1 kills-3 away cephfs points histories network soak interrupted model fuzz"
+parts="kills-1 kills-3 away cephfs points histories network soak interrupted sanitized model fuzz"
 failed=0
 
 kills() {
@@ -70,6 +71,11 @@ part() {
     network) tests build SHUNT_CUTS=20 tests/cluster/test_network.py ;;
     soak) /usr/bin/python3 tests/crash/soak.py --area "$area" 2>/dev/null || failed=1 ;;
     interrupted) tests build PYTHONDONTWRITEBYTECODE=yes tests/node/test_interrupted.py --moments 200 ;;
+    sanitized)
+        for suite in node cluster; do
+            bash tests/sanitized.sh "$suite" || failed=1
+        done
+        ;;
     model) bash tests/model/check.sh || failed=1 ;;
     fuzz) bash tests/fuzz/run.sh 600 || failed=1 ;;
     *)
