@@ -42,9 +42,10 @@ static inline void text_add(struct text *t, const char *from)
     text_bytes(t, from, strlen(from));
 }
 
+/* `base`: 8 to 16. */
 static inline void text_number(struct text *t, uint64_t number, unsigned base)
 {
-    char digits[64];
+    char digits[22]; /* 2^64 - 1 has as many, to the base of 8 */
     size_t at = sizeof digits;
     do {
         digits[--at] = "0123456789abcdef"[number % base];

@@ -105,7 +105,9 @@ int table_seek(const struct table *table, const struct table_map *map, const str
     return table_seek_key(key, count, spot);
 }
 
-int table_get(const struct table *table, const struct table_map *map, const struct table_key *key, uint8_t value[TABLE_VALUE])
+/* All in one frame. */
+__attribute__((flatten)) int table_get(const struct table *table, const struct table_map *map, const struct table_key *key,
+                                       uint8_t value[TABLE_VALUE])
 {
     struct table_spot spot;
     uint32_t length;
@@ -170,7 +172,7 @@ struct table_key table_key_thing(const struct dirid *id)
     return (struct table_key){.hash = record_hash((const char *)id, sizeof *id), .bytes = id, .length = sizeof *id};
 }
 
-/* All in one frame. */
+/* All in one frame; clang flattens one level of calls only. */
 __attribute__((flatten)) int table_find_reference(const struct table *table, const struct dirid *id, uint32_t *reference)
 {
     const struct table_key key = table_key_thing(id);

@@ -70,15 +70,6 @@ static void path_go_along(struct walk *walk, const char *path)
     }
 }
 
-bool path_is_plainly_beneath(const char *root, const char *path)
-{
-    const size_t length = strlen(root);
-    if (length < 2 || strncmp(path, root, length) != 0 || path[length] != '/')
-        return false;
-    const char *rest = path + length + 1;
-    return rest[0] != '\0' && rest[0] != '/' && rest[0] != '.' && !path_goes_up(rest);
-}
-
 bool path_has_component(const char *path, const char *name, size_t length)
 {
     for (const char *at = path_next_component(path); *at != '\0'; at = path_next_component(at + path_component_length(at)))
@@ -92,9 +83,9 @@ enum path_verdict path_verdict(const char *root, const char *base, const char *p
     if (path_is_plainly_beneath(root, path))
         return PATH_BENEATH;
     struct walk walk = {.root = path_next_component(root), .start = root};
-    if (path[0] != '/' && base != NULL)
-        path_go_along(&walk, base);
-    path_go_along(&walk, path);
+    /* Called in one place, it becomes a part of this function, which takes less stack. */
+    for (const char *text = path[0] != '/' && base != NULL ? base : path; text != NULL; text = text != path ? path : NULL)
+        path_go_along(&walk, text);
     if (*walk.root != '\0')
         return PATH_FOREIGN;
     return walk.depth == walk.matched ? PATH_IS_ROOT : PATH_BENEATH;

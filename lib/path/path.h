@@ -43,9 +43,6 @@ static inline bool path_is_plainly_foreign(const char *root, const char *path)
     return true;
 }
 
-/* What most paths beneath a root are: its own text, a name, and no `..`. False says nothing. */
-bool path_is_plainly_beneath(const char *root, const char *path);
-
 /* Do two absolute paths without `.`, `..` and doubled slashes part, so that neither leads to the other? False
  * says nothing. */
 static inline bool path_is_apart(const char *root, const char *base)
@@ -63,6 +60,16 @@ static inline bool path_goes_up(const char *path)
         if (at[1] == '.' && (at[2] == '/' || at[2] == '\0') && (at == path || at[-1] == '/'))
             return true;
     return false;
+}
+
+/* What most paths beneath a root are: its own text, a name, and no `..`. False says nothing. */
+static inline bool path_is_plainly_beneath(const char *root, const char *path)
+{
+    const size_t length = strlen(root);
+    if (length < 2 || strncmp(path, root, length) != 0 || path[length] != '/')
+        return false;
+    const char *rest = path + length + 1;
+    return rest[0] != '\0' && rest[0] != '/' && rest[0] != '.' && !path_goes_up(rest);
 }
 
 /* Is it one of its components? */

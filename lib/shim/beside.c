@@ -36,10 +36,10 @@ __attribute__((noinline)) bool beside_has_place(struct scratch *s, int fd)
 
 /* Nor are these two, which come one after the other. The index of an attached root alone is asked, without waiting for anybody.
  */
-__attribute__((noinline)) bool beside_is_known(const struct scratch *s)
+__attribute__((noinline)) bool beside_is_known(const struct scratch_seen *seen)
 {
-    for (unsigned i = 0; i < shim_state.process.count; i++)
-        if (shim_state.roots[i].device == s->seen.device && names_knows(&shim_state.roots[i], &s->seen.dir))
+    for (const struct names_root *root = shim_state.roots; root < shim_state.roots + shim_state.process.count; root++)
+        if (root->device == seen->device && names_knows(root, &seen->dir))
             return true;
     return false;
 }

@@ -16,8 +16,8 @@ bool beside_is_on_a_root_device(uint64_t device);
 bool beside_is_mount_of_roots(struct scratch *, uint64_t device, uint64_t mount);
 /* Is the path that the kernel has of an open directory, by the mount of the roots, beside them? Uses scratch->real. */
 bool beside_has_place(struct scratch *, int fd);
-/* Does the index of a root know the directory of scratch->seen? */
-bool beside_is_known(const struct scratch *);
+/* Does the index of a root know the directory? */
+bool beside_is_known(const struct scratch_seen *);
 /* Is its place beside the roots? It is opened at (at, path) with `flags` of openat next to O_PATH; an empty path is `at`
  * itself. */
 bool beside_is_placed(struct scratch *, int at, const char *path, int flags);
@@ -25,6 +25,6 @@ bool beside_is_placed(struct scratch *, int at, const char *path, int flags);
  * answer wherever a root is hidden. */
 static inline bool beside_is_directory(struct scratch *s, int at, const char *path, int flags)
 {
-    return !prefilter_some_is_hidden() &&
-           (!beside_is_on_a_root_device(s->seen.device) || (!beside_is_known(s) && beside_is_placed(s, at, path, flags)));
+    return !prefilter_some_is_hidden() && (!beside_is_on_a_root_device(s->seen.device) ||
+                                           (!beside_is_known(&s->seen) && beside_is_placed(s, at, path, flags)));
 }

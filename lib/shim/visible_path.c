@@ -35,8 +35,9 @@ static struct names_root *visible_path_root_like(const char *text, size_t length
     return NULL;
 }
 
-/* A link that a program made may say what it likes. */
-bool visible_path_is_of_proc(int at, const char *path)
+/* A link that a program made may say what it likes. Not inlined: what it needs is not on the stack of every call that reads
+ * one. */
+__attribute__((noinline)) bool visible_path_is_of_proc(int at, const char *path)
 {
     const unsigned flags = AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH;
     struct statx link, proc;

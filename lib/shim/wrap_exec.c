@@ -192,8 +192,9 @@ static const char *wrap_exec_search_path(void)
     return wrap_exec_has(environ, at) ? environ[at] + strlen("PATH=") : "/bin:/usr/bin";
 }
 
-/* The kernel goes by the first one that it can execute; until then each candidate may be in a branch. */
-static bool wrap_exec_is_executable(int at, const char *path)
+/* The kernel goes by the first one that it can execute; until then each candidate may be in a branch. Not inlined: its answer
+ * is not on the stack while a candidate is looked at. */
+__attribute__((noinline)) static bool wrap_exec_is_executable(int at, const char *path)
 {
     struct statx stat;
     return sys_statx(at, path, 0, STATX_TYPE, &stat) == 0 && S_ISREG(stat.stx_mode) && SYS3(SYS_faccessat, at, path, X_OK) == 0;

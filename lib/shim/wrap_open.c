@@ -34,9 +34,6 @@ unsigned wrap_open_want(int flags)
 #define OPEN(REAL)                                                                                                             \
     mode_t mode = MODE_OF(flags);                                                                                              \
     return (int)WRAPPER_PATH(AT_FDCWD, path, wrap_open_want(flags), REAL(path, flags, mode), operate_open(t, flags, mode))
-#define OPENAT(REAL)                                                                                                           \
-    mode_t mode = MODE_OF(flags);                                                                                              \
-    return (int)WRAPPER_PATH(at, path, wrap_open_want(flags), REAL(at, path, flags, mode), operate_open(t, flags, mode))
 
 long wrap_openat(int at, const char *path, int flags, mode_t mode)
 {
@@ -67,16 +64,22 @@ WRAPPER int __open64(const char *path, int flags, ...)
     OPEN(REAL(__open64));
 }
 
-WRAPPER int openat(int at, const char *path, int flags, ...)
+/* openat and openat64, which are declared with `...`, without it: as syscall (wrap_syscall.c). The mode, if none was passed, is
+ * what the register has, which nobody reads. */
+int wrap_open_openat(int at, const char *path, int flags, mode_t mode) __asm__("openat");
+WRAPPER int wrap_open_openat(int at, const char *path, int flags, mode_t mode)
 {
     WRAPPER_LAUNDER(path);
-    OPENAT(REAL(openat));
+    return (int)WRAPPER_PATH(at, path, wrap_open_want(flags), REAL(openat)(at, path, flags, mode),
+                             operate_open(t, flags, mode));
 }
 
-WRAPPER int openat64(int at, const char *path, int flags, ...)
+int wrap_open_openat64(int at, const char *path, int flags, mode_t mode) __asm__("openat64");
+WRAPPER int wrap_open_openat64(int at, const char *path, int flags, mode_t mode)
 {
     WRAPPER_LAUNDER(path);
-    OPENAT(REAL(openat64));
+    return (int)WRAPPER_PATH(at, path, wrap_open_want(flags), REAL(openat64)(at, path, flags, mode),
+                             operate_open(t, flags, mode));
 }
 
 /* The fortified spellings have no mode, and abort if one were needed: the real ones do that. */

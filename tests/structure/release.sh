@@ -1,7 +1,7 @@
 #!/bin/bash
 # release.sh: what somebody builds who packages shunt: with gcc all that is built without Criterion, pytest and Go; with clang,
 # or gcc where that is not there, no tests and no manual pages. Release builds with -Werror; their files are hardened; they
-# install as a whole, for which the modulefile works.
+# install as a whole, for which the modulefile works; what is not ours takes as little stack as in the build of the tests.
 set -eu -o pipefail
 
 top=$(cd "$(dirname "$(readlink -f "$0")")/../.." && pwd)
@@ -14,6 +14,16 @@ for directory in $(pkg-config --variable pc_path pkg-config | tr : ' '); do
     [ ! -d "$directory" ] || find "$directory" -name '*.pc' ! -name 'criterion.pc' -exec ln -sf {} "$scratch/pkgconfig" \;
 done
 export PKG_CONFIG_LIBDIR=$scratch/pkgconfig
+
+# takes_little_stack BIN: as tests/node/test_processes.py has it, a call takes at most 512 bytes more.
+takes_little_stack() {
+    PATH=/usr/bin:/bin "$scratch/stack" /etc/passwd "$scratch/outside" >"$scratch/native"
+    PATH=/usr/bin:/bin "$1/shunt" run --root "$scratch/root" -- "$scratch/stack" /etc/passwd "$scratch/outside" >"$scratch/shimmed"
+    join <(sort "$scratch/native") <(sort "$scratch/shimmed") | awk '
+        $3 - $2 > 512 { print "release.sh: " $1 " takes " $3 - $2 " bytes of stack"; bad = 1 }
+        $1 == "stat" { seen = $3 > $2 }
+        END { exit bad || !seen }'
+}
 
 # release NAME COMPILER OPTION...
 release() {
@@ -29,6 +39,7 @@ release() {
     DESTDIR=$scratch/installed-$name meson install -C "$build" --quiet
     "$scratch/installed-$name/usr/local/bin/shunt" --version
     bash "$top/packaging/test_modulefile.sh" "$scratch/installed-$name/usr/local"
+    takes_little_stack "$scratch/installed-$name/usr/local/bin"
 }
 
 has() {
@@ -41,6 +52,11 @@ has() {
         fi
     done
 }
+
+mkdir "$scratch/outside" "$scratch/root" "$scratch/run"
+cp /bin/true "$scratch/outside"
+gcc -D_GNU_SOURCE -o "$scratch/stack" "$top/tests/node/processes/stack.c"
+export SHUNT_RUN_DIR=$scratch/run
 
 programs=(bin/shunt bin/shunt-launch libexec/shunt/shuntd include/shunt/shunt.h)
 release all gcc

@@ -74,8 +74,8 @@ Test(text, numbers_of_every_size)
     text_add(&t, " ");
     text_number(&t, UINT64_MAX, 16);
     text_add(&t, " ");
-    text_number(&t, 5, 2);
-    cr_assert_str_eq(memory, "18446744073709551615 ffffffffffffffff 101");
+    text_number(&t, UINT64_MAX, 8);
+    cr_assert_str_eq(memory, "18446744073709551615 ffffffffffffffff 1777777777777777777777");
 }
 
 struct item {
