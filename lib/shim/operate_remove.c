@@ -36,8 +36,11 @@ static int operate_remove_missing(struct target *t, long code)
     target_withdraw(t);
     if (target_was_away(t))
         return target_has_moved(t, &code) ? TARGET_RETRY : (int)code;
-    if (target_look(t) != 0 || target_settled(t) != 0)
-        return (int)code;
+    int looked = target_look(t);
+    if (looked == 0)
+        looked = target_settled(t);
+    if (looked != 0)
+        return target_cannot_tell(looked) ? looked : (int)code;
     return target_recheck(t, &code) ? TARGET_RETRY : (int)code;
 }
 

@@ -59,6 +59,8 @@ int target_load(struct target *t)
     struct names_root *root;
     if (t->pin < 0 && target_parent_has_changed(t))
         return -ESTALE;
+    if (BROKEN("load-fails"))
+        return -ENOMEM;
     if (path_parent_text(t->path, t->parent_length, text) != 0)
         return -ENAMETOOLONG;
     int code = root_of_place(t->scratch, t->pin >= 0 ? t->pin : t->at, t->pin >= 0 ? "" : text, t->root->device, t->dir, &root);

@@ -33,7 +33,7 @@ static int target_look_up(struct target *t, unsigned want)
     for (int i = 0; code == 0 && loaded == 0 && !root_of_is_loaded(&t->found) && i < TRIES_MAX; i++)
         if ((loaded = target_load(t)) == 0)
             code = names_find(t->root, t->dir, t->name, t->length, &t->found);
-    if (loaded == -EIO)
+    if (target_cannot_tell(loaded))
         return loaded;
     if (code == 0)
         code = remote_look(t, want, true);

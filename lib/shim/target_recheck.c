@@ -28,10 +28,18 @@ static void target_recheck_adopt(struct target *t)
     target_ask(t, &message);
 }
 
+static bool target_recheck_can_look(struct target *t, long *result)
+{
+    int code = target_look(t);
+    if (target_cannot_tell(code))
+        *result = code;
+    return code == 0;
+}
+
 /* The file is not where a live entry says. The daemon takes the entry off, or knows better: look again,
  * either way. But if the file is there each time, the call missed something else: its other path, or words
  * that lead there no more. */
-static bool target_recheck_vanished(struct target *t)
+static bool target_recheck_vanished(struct target *t, long *result)
 {
     if (target_parent_has_changed(t)) /* it is not the file that has gone */
         return false;
@@ -39,7 +47,9 @@ static bool target_recheck_vanished(struct target *t)
     int code = target_ask(t, &message);
     if (code == MESSAGE_CHANGED && t->rechecks++ == SEEN_MAX)
         return false;
-    return code >= 0 && target_look(t) == 0;
+    if (target_cannot_tell(code))
+        *result = code;
+    return code >= 0 && target_recheck_can_look(t, result);
 }
 
 /* It was not where this node remembered it: its words are followed once more, in the end perhaps natively. */
@@ -67,14 +77,6 @@ static bool target_recheck_follow_again(struct target *t, long *result)
     return how >= 0;
 }
 
-static bool target_recheck_can_look(struct target *t, long *result)
-{
-    int code = target_look(t);
-    if (code != 0 && code != -ENOENT) /* nobody knows */
-        *result = code;
-    return code == 0;
-}
-
 /* Of a call that does nothing but look: do its path leads elsewhere by now, to another directory or after a link? */
 static bool target_recheck_is_to_follow(struct target *t)
 {
@@ -93,7 +95,7 @@ static bool target_recheck_look_again(struct target *t, long *result)
         return false;
     if (!record_same(&before, &t->found.entry))
         return true;
-    return t->found.entry.state == RECORD_LIVE && target_recheck_vanished(t);
+    return t->found.entry.state == RECORD_LIVE && target_recheck_vanished(t, result);
 }
 
 /* What is not there because its root is not: by the root's path as it is by now, or not to be served. */

@@ -638,6 +638,21 @@ def test_a_name_that_is_looked_at_for_a_listing_when_a_home_has_crashed_is_liste
     assert (exchanging.answer(), lister.answer()) == ("0", "True")
 
 
+def test_a_listing_fails_if_a_directory_that_was_lost_cannot_be_loaded_again(stage):
+    """As when the daemon has no memory for it: a name of which nothing can be known is not left out."""
+    stage.begin()
+    assert stage.does("b", "make('m'), make('n')") == "(None, None)"
+    held, looked = stage.meeting(), stage.meeting()
+    exchanging = stage.call("b", "__import__('ctypes').CDLL(None).renameat2(-100, b'm', -100, b'n', 2)", held.at("rename-held"))
+    held.reached()
+    lister = stage.call("a", "os.listdir()", looked.at("list-pending"), SHUNT_BREAK="load-fails")
+    looked.reached()
+    stage.crash_and_come_back("a")
+    looked.go()
+    held.go()
+    assert (exchanging.answer(), lister.answer()) == ("0", "ENOMEM")
+
+
 def requests(stage):
     return json.loads(stage.session.at("status", "a", "--json").check())[0]["counters"]["requests"]
 
