@@ -72,6 +72,14 @@ slurm_tests() {
     SHUNT_TEST_SLURM=$need pytest build slurm tests/slurm
 }
 
+# Two nodes of GFS2 and two of NFS, whose kernels are their own. As root, where what they boot can be made, none may be skipped.
+kernel_tests() {
+    local at_once=() need=if-possible
+    export SHUNT_KERNELS=${SHUNT_KERNELS:-$HOME/.cache/shunt-kernels}
+    [ "$(id -u)" -eq 0 ] && [ -w /dev/net/tun ] && bash tests/kernels/prepare.sh "$SHUNT_KERNELS" && need=required
+    SHUNT_TEST_KERNELS="gfs2-2 nfs-2" SHUNT_TEST_KERNELS_NEED=$need pytest build kernels -m "not long" tests/kernels
+}
+
 # A third of a suite, by the name of the commit: the next one likely has another third, a run that is repeated has the same. All:
 # tests/crash/full.sh sanitized. Not tests/same: it hands over NULL on purpose, which UBSan ends, and empties the environment that
 # ASAN_OPTIONS is in.
@@ -87,7 +95,7 @@ summary() {
     "$python" tests/count_results.py "$results"
 }
 
-stage packages bash tests/packages.sh build test
+stage packages bash tests/packages.sh build test kernels
 
 # The distribution's Python is the one that has the distribution's pytest.
 python=/usr/bin/python3
@@ -115,6 +123,7 @@ tests_that_wait() {
     stage cluster pytest build cluster tests/cluster
     # One cluster, whose tests take turns.
     stage slurm slurm_tests
+    stage kernels kernel_tests
     has_built build-hooks
     stage hooked pytest build-hooks hooked tests/hooked
     stage crash-hooked pytest build-hooks crash-hooked tests/crash/test_points.py

@@ -66,8 +66,6 @@ class Histories(histories.Histories):
 
 @pytest.mark.parametrize("placement", ["branch", pytest.param("auto", marks=pytest.mark.long)])
 def test_histories_are_linearizable(idle, tmp_path, placement):
-    if idle.cluster.kind == "nfs":
-        pytest.skip("a kernel's ENOENT of another time is still believed there: some 3 of 40 histories are wrong")
     made = Histories(idle, tmp_path, COUNT, placement)
     made.record()
     made.check(*([] if idle.cluster.kind in KNOWS_FLAGS else ["-plain"]))
