@@ -15,18 +15,22 @@
 #include "shim/operations.h"
 #include "shim/root_of.h"
 
-/* The words without a slash after them, which would lead through a link. */
+/* The place without a slash after it, which would lead through a link: in scratch->real. */
 static const char *operate_open_without_slash(struct target *t)
 {
-    size_t length = t->parent_length + t->length;
-    if (!t->slash || length >= PATH_MAX)
+    if (!t->slash)
         return t->real_path;
-    if (target_is_away(t)) /* target_place has added one slash */
-        length = strlen(t->real_path) - 1;
-    else
-        memcpy(t->scratch->real, t->path, length);
-    t->scratch->real[length] = '\0';
-    return t->scratch->real;
+    if (!target_was_away(t)) { /* there it is followed by one slash, else by what the caller has written */
+        const size_t length = (size_t)(t->path + t->parent_length - t->real_path) + t->length;
+        memcpy(t->scratch->real, t->real_path, length);
+        t->scratch->real[length] = '\0';
+        return t->scratch->real;
+    }
+    char *real = t->scratch->real + (t->real_path - t->scratch->real);
+    const size_t length = strlen(real);
+    if (real[length - 1] == '/')
+        real[length - 1] = '\0';
+    return real;
 }
 
 /* Is what is known of the name true? 0, -ENOENT, or another -errno. */

@@ -94,7 +94,8 @@ __attribute__((noinline)) static int target_missing_parent(int at, char *text)
     if (how != TARGET_MANAGED)
         return TARGET_FOREIGN;
     int code = (int)TARGET_CALL(&first, target_is_there(first.real_at, first.real_path, AT_SYMLINK_NOFOLLOW));
-    code = code == 0 && target_is_away(&first) ? -ENOTDIR : TARGET_FOREIGN;
+    /* -ENOTDIR: a link that says so has a slash at its end */
+    code = (code == 0 || code == -ENOTDIR) && target_is_away(&first) ? -ENOTDIR : TARGET_FOREIGN;
     target_done(&first);
     return code;
 }
@@ -354,8 +355,9 @@ __attribute__((noinline)) static int target_classify(struct target *t, const str
     }
     enum path_verdict verdict = prefilter(&t->scratch, at, path);
     t->beneath = verdict == PATH_BENEATH;
+    const bool may_miss = verdict == PATH_IS_ROOT && path_goes_up(path); /* where it goes up from may be a file, or none */
     int how = TARGET_FOREIGN;
-    if (verdict == PATH_BENEATH || (verdict == PATH_FOREIGN && (want & (TARGET_MAKES | TARGET_ALIAS))))
+    if (verdict == PATH_BENEATH || may_miss || (verdict == PATH_FOREIGN && (want & (TARGET_MAKES | TARGET_ALIAS))))
         how = target_find_beneath(t, first, at, path, want);
     if (how == TARGET_FOREIGN && verdict != PATH_FOREIGN && !(want & TARGET_NESTED))
         how = prefilter_hidden(t->scratch, at, path);

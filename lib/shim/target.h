@@ -183,16 +183,16 @@ int target_settled(struct target *);
 /* A name in a directory of a root that is open, and stays so: it is seen from there, whatever becomes of the directory's path.
  * 0, and the scratch is to be given back (scratch_give), nothing else; or -errno. */
 int target_in_directory(struct target *, struct names_root *, struct dirid, int fd, const char *name, size_t length);
-/* Looks the name up again. 0 or -errno: see target_cannot_tell. */
-int target_look(struct target *);
-/* The same, but a new name that is about to be made is pending, whichever its home is, and not waited for. */
-int target_peek(struct target *);
 /* Of what a look or a question came to: nobody knows what is there, so the call fails with that. Not that nothing is there, or
  * that the words lead elsewhere. */
 static inline bool target_cannot_tell(long code)
 {
     return code < 0 && code != -ENOENT && code != -ESTALE;
 }
+/* Looks the name up again. 0 or -errno. */
+int target_look(struct target *);
+/* The same, but a new name that is about to be made is pending, whichever its home is, and not waited for. */
+int target_peek(struct target *);
 /* The same for what its home has just said of it: MESSAGE_EXISTS (and where, in scratch->answer) or MESSAGE_ABSENT. */
 int target_learn(struct target *, int result);
 /* Is it known, and in a branch? */

@@ -45,8 +45,9 @@ static bool target_recheck_vanished(struct target *t, long *result)
         return false;
     struct message message = {.type = MESSAGE_VANISHED, .found.entry = t->found.entry};
     int code = target_ask(t, &message);
-    if (code == MESSAGE_CHANGED && t->rechecks++ == SEEN_MAX)
+    if (code == MESSAGE_CHANGED && t->rechecks >= SEEN_MAX)
         return false;
+    t->rechecks += code == MESSAGE_CHANGED;
     if (target_cannot_tell(code))
         *result = code;
     return code >= 0 && target_recheck_can_look(t, result);

@@ -211,7 +211,7 @@ __attribute__((noinline)) static int wrap_names_link_sides(int from_at, const ch
     if (*how == TARGET_MANAGED)
         return (int)wrap_answer(operate_link(&one, &two, flags));
     if ((*how == -ENOTDIR || *how == -ELOOP || *how == -ENOENT) &&
-        fstatat(from_at, from, &stat, flags & AT_SYMLINK_FOLLOW ? 0 : AT_SYMLINK_NOFOLLOW) != 0)
+        fstatat(from_at, from, &stat, (flags & AT_EMPTY_PATH) | (flags & AT_SYMLINK_FOLLOW ? 0 : AT_SYMLINK_NOFOLLOW)) != 0)
         return -1; /* the first path's error goes first */
     if (*how == TARGET_ROOT)
         *how = TARGET_FOREIGN; /* a directory: the kernel says EPERM, or EEXIST */

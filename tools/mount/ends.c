@@ -55,9 +55,11 @@ void ends_pass_to(pid_t server)
  * until the wait is over. */
 static void ends_told(int number)
 {
+    const int saved = errno;
     const struct itimerspec again = {.it_value.tv_nsec = AGAIN_NANOSECONDS, .it_interval.tv_nsec = AGAIN_NANOSECONDS};
     fuse_session_exit(ends_session);
     timer_settime(ends_timer, 0, &again, NULL);
+    errno = saved;
     (void)number;
 }
 
@@ -83,6 +85,6 @@ int ends_take(struct fuse_session *session)
 
 void ends_are_over(void)
 {
-    timer_delete(ends_timer);
     ends_set_mask(SIG_BLOCK);
+    timer_delete(ends_timer);
 }
