@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # SPDX-FileCopyrightText: The shunt authors
-"""random_calls.py DIRECTORY SEED COUNT: makes the directory, and in it that many calls on few names, of every kind that takes a path,
-spelled in all ways; says what each came to, and in the end what is there. The same seed makes the same calls, as long as they
-come to the same."""
+"""random_calls.py [--ring=NUMBER/PROCESSES:PIPES] DIRECTORY COUNT SEED...: for each seed a directory, and in it that many calls on few
+names, of every kind that takes a path, spelled in all ways; says what each came to, and in the end what is there. The same seed
+makes the same calls, as long as they come to the same.
 
+Several processes in a ring make one call each by turns: the ends of their pipes are listed as for tests/same's program."""
+
+import contextlib
 import ctypes
 import errno
 import fcntl
@@ -46,19 +49,44 @@ def told(status):
     return oct(status.st_mode), "" if is_directory else (status.st_nlink, status.st_size)
 
 
+class Ring:
+    """Processes that take turns; the first one begins."""
+
+    def __init__(self, text="0/1:"):
+        place, _, ends = text.partition(":")
+        self.number, self.count = map(int, place.split("/"))
+        self.ends = [int(end) for end in ends.split(",") if end]  # of each process's pipe: to read from, to write to
+        self.is_first = self.number == 0
+
+    @contextlib.contextmanager
+    def turn(self):
+        if self.ends and not self.is_first:
+            os.read(self.ends[2 * self.number], 1)
+        self.is_first = False
+        yield
+        sys.stdout.flush()
+        if self.ends:
+            os.write(self.ends[2 * ((self.number + 1) % self.count) + 1], b".")
+
+
+def make_directories(top):
+    os.makedirs(top)
+    os.chdir(top)
+    for name in ("d1", "d1/d2", "d3"):
+        os.mkdir(name)
+    os.symlink("d1", "ln")
+    os.symlink("..", "d3/up")
+    os.symlink(f"{top}/d3", "d1/abs")
+
+
 class Caller:
-    def __init__(self, top, seed):
-        self.chance, self.top, self.lines = random.Random(seed), top, []
+    def __init__(self, top):
+        self.chance, self.top = None, top
         self.files, self.directories = [], []  # descriptors
-        for name in ("d1", "d1/d2", "d3"):
-            os.mkdir(name)
-        os.symlink("d1", "ln")
-        os.symlink("..", "d3/up")
-        os.symlink(f"{top}/d3", "d1/abs")
 
     def say(self, *words):
         text = " ".join(map(str, words))
-        self.lines.append(text.replace(self.top, "TOP").replace(os.path.dirname(self.top), "ABOVE"))
+        print(text.replace(self.top, "TOP").replace(os.path.dirname(self.top), "ABOVE"))
 
     # What to call with
 
@@ -262,10 +290,10 @@ class Caller:
 
     OFTEN = ("call_open", "call_open", "call_unlink", "call_rename", "call_rename")
 
-    def make(self, count):
+    def call(self, chance):
+        self.chance = chance
         names = [name for name in dir(self) if name.startswith("call_")] + list(self.OFTEN)
-        for _ in range(count):
-            getattr(self, self.chance.choice(names))()
+        getattr(self, chance.choice(names))()
 
     def sum_up(self):
         os.chdir(self.top)
@@ -274,16 +302,29 @@ class Caller:
             self.say(directory, below, [(name, told(os.lstat(os.path.join(directory, name)))) for name in sorted(names)])
 
 
+def make_calls(parent, seed, count, ring):
+    caller = Caller(f"{parent}/{seed}/top")  # `..` leads to nothing that another seed sees
+    with ring.turn():
+        if ring.number == 0:
+            print(f"seed {seed}")
+            make_directories(caller.top)
+        os.chdir(caller.top)
+    for step in range(ring.number, count, ring.count):
+        with ring.turn():
+            caller.call(random.Random(f"{seed}/{step}"))
+    with ring.turn():
+        caller.sum_up()
+        for fd in caller.files + caller.directories:
+            os.close(fd)
+
+
 def main():
-    parent, seed, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    words = sys.argv[1:]
+    ring = Ring(words.pop(0).partition("=")[2]) if words[0].startswith("--ring=") else Ring()
     os.umask(0o022)
-    os.makedirs(f"{parent}/top")  # `..` leads to nothing that another seed sees
-    os.chdir(f"{parent}/top")
-    caller = Caller(os.getcwd(), seed)
-    caller.make(count)
-    caller.sum_up()
-    print(f"seed {seed}")
-    print("\n".join(caller.lines))
+    count = int(words[1]) // ring.count * ring.count  # as many for each
+    for seed in map(int, words[2:]):
+        make_calls(os.path.realpath(words[0]), seed, count, ring)
 
 
 if __name__ == "__main__":
