@@ -8,13 +8,10 @@
 #include <errno.h>
 #include <fuse_lowlevel.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stddef.h>
-#include <sys/syscall.h>
-#include <time.h>
 
-#include "base/sys.h"
-
-#define AGAIN_NANOSECONDS 10000000
+#include "wake.h"
 
 static const int ends_signals[] = {SIGHUP, SIGINT, SIGTERM};
 static struct fuse_session *ends_session;
@@ -51,31 +48,23 @@ void ends_pass_to(pid_t server)
         }
 }
 
-/* libfuse looks whether it is to end, and then waits: a signal that comes between the two does not end the wait. It comes again
- * until the wait is over. */
+/* libfuse looks whether it is to end, and then waits: this signal, if it comes between the two, does not end the wait. */
 static void ends_told(int number)
 {
     const int saved = errno;
-    const struct itimerspec again = {.it_value.tv_nsec = AGAIN_NANOSECONDS, .it_interval.tv_nsec = AGAIN_NANOSECONDS};
     fuse_session_exit(ends_session);
-    timer_settime(ends_timer, 0, &again, NULL);
+    wake_begin(ends_timer);
     errno = saved;
-    (void)number;
-}
-
-static void ends_wake(int number)
-{
     (void)number;
 }
 
 int ends_take(struct fuse_session *session)
 {
-    struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGUSR2};
-    const struct sigaction told = {.sa_handler = ends_told}, wake = {.sa_handler = ends_wake};
-    event._sigev_un._tid = (pid_t)SYS0(SYS_gettid);
+    const struct sigaction told = {.sa_handler = ends_told};
+    const int error = wake_create(&ends_timer);
+    if (error < 0)
+        return error;
     ends_session = session;
-    if (timer_create(CLOCK_MONOTONIC, &event, &ends_timer) < 0 || sigaction(SIGUSR2, &wake, NULL) < 0)
-        return -errno;
     for (size_t i = 0; i < sizeof ends_signals / sizeof *ends_signals; i++)
         if (!ends_is_ignored(ends_signals[i]))
             sigaction(ends_signals[i], &told, NULL);

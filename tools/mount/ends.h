@@ -4,7 +4,6 @@
 
 /* The signals that end the server: SIGHUP, SIGINT and SIGTERM, but those that are ignored (nohup). */
 
-#include <stdbool.h>
 #include <sys/types.h>
 
 struct fuse_session;

@@ -4,14 +4,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/file.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "base/sys.h"
 #include "view.h"
+#include "wake.h"
 
 /* Of one inode. */
 struct lock_owner {
@@ -31,17 +30,6 @@ struct lock_wait {
 };
 
 static pthread_mutex_t lock_owners_lock = PTHREAD_MUTEX_INITIALIZER;
-
-/* The signal only ends a system call. */
-static void lock_interrupted(int signal)
-{
-}
-
-int lock_init(void)
-{
-    const struct sigaction action = {.sa_handler = lock_interrupted};
-    return sigaction(SIGUSR1, &action, NULL) < 0 ? -errno : 0;
-}
 
 static struct lock_owner **lock_find(struct inode *inode, uint64_t owner)
 {
@@ -105,10 +93,8 @@ void lock_drop(struct inode *inode, uint64_t owner)
 static void lock_interrupt(fuse_req_t request, void *context)
 {
     struct lock_wait *wait = context;
-    const struct timespec soon = {.tv_nsec = 1}, again = {.tv_nsec = 10000000};
-    const struct itimerspec times = {.it_value = soon, .it_interval = again};
     __atomic_store_n(&wait->is_interrupted, true, __ATOMIC_RELEASE);
-    timer_settime(wait->timer, 0, &times, NULL);
+    wake_begin(wait->timer);
 }
 
 static int lock_call(struct lock_wait *wait)
@@ -119,9 +105,7 @@ static int lock_call(struct lock_wait *wait)
 static void *lock_wait_thread(void *context)
 {
     struct lock_wait *wait = context;
-    struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGUSR1};
-    event._sigev_un._tid = (pid_t)SYS0(SYS_gettid);
-    int error = timer_create(CLOCK_MONOTONIC, &event, &wait->timer) < 0 ? ENOLCK : EINTR;
+    int error = wake_create(&wait->timer) < 0 ? ENOLCK : EINTR;
     if (error == EINTR) {
         fuse_req_interrupt_func(wait->request, lock_interrupt, wait);
         while (error == EINTR && !__atomic_load_n(&wait->is_interrupted, __ATOMIC_ACQUIRE))

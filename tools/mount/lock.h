@@ -11,7 +11,5 @@
 
 struct inode;
 
-/* A signal handler for what is interrupted. 0 or -errno. */
-int lock_init(void);
 /* An owner has closed a descriptor of the file: its record locks go. */
 void lock_drop(struct inode *, uint64_t owner);

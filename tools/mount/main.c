@@ -18,9 +18,9 @@
 #include "command.h"
 #include "ends.h"
 #include "reader.h"
-#include "lock.h"
 #include "log.h"
 #include "view.h"
+#include "wake.h"
 
 #define DESCRIPTORS_FOR_OTHERS 128 /* of the library, of FUSE, of locks */
 
@@ -186,7 +186,7 @@ static int main_serve(struct view *view, const struct main_words *words)
     if (error == 0 && !words->in_foreground)
         error = main_go_to_background(words);
     if (error == 0)
-        error = lock_init();
+        error = wake_init();
     if (error == 0)
         error = -pthread_create(&trimmer, NULL, main_trim_thread, view);
     if (error == 0)
