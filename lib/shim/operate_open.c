@@ -15,21 +15,17 @@
 #include "shim/operations.h"
 #include "shim/root_of.h"
 
-/* The place without a slash after it, which would lead through a link: in scratch->real. */
+/* The place without the slashes after it, which would lead through a link: in scratch->real, where it may be already. */
 static const char *operate_open_without_slash(struct target *t)
 {
     if (!t->slash)
         return t->real_path;
-    if (!target_was_away(t)) { /* there it is followed by one slash, else by what the caller has written */
-        const size_t length = (size_t)(t->path + t->parent_length - t->real_path) + t->length;
-        memcpy(t->scratch->real, t->real_path, length);
-        t->scratch->real[length] = '\0';
-        return t->scratch->real;
-    }
-    char *real = t->scratch->real + (t->real_path - t->scratch->real);
-    const size_t length = strlen(real);
-    if (real[length - 1] == '/')
-        real[length - 1] = '\0';
+    char *real = t->scratch->real;
+    size_t length = strlen(t->real_path);
+    while (length > 0 && t->real_path[length - 1] == '/')
+        length--;
+    memmove(real, t->real_path, length);
+    real[length] = '\0';
     return real;
 }
 

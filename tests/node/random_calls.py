@@ -83,6 +83,7 @@ class Caller:
     def __init__(self, top):
         self.chance, self.top = None, top
         self.files, self.directories = [], []  # descriptors
+        self.names = [name for name in dir(self) if name.startswith("call_")] + list(self.OFTEN)
 
     def say(self, *words):
         text = " ".join(map(str, words))
@@ -292,8 +293,7 @@ class Caller:
 
     def call(self, chance):
         self.chance = chance
-        names = [name for name in dir(self) if name.startswith("call_")] + list(self.OFTEN)
-        getattr(self, chance.choice(names))()
+        getattr(self, chance.choice(self.names))()
 
     def sum_up(self):
         os.chdir(self.top)

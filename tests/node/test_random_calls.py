@@ -25,15 +25,16 @@ def test_random_calls(shunt, area, placement, first):
 
 # What such orders have shown.
 
-FIFO = "os.mkfifo('here/x')"
-SLASHES = f"""
+SAY = """
 import os, errno
 def say(call, *words):
     try: print(call.__name__, *words, call(*words) and '')
     except OSError as error: print(call.__name__, *words, errno.errorcode[error.errno])
+"""
+SLASHES = SAY + """
 os.mkdir('here')
-for number in range(6): os.mkdir(f'here/{{number}}')  # from then on the parent is held open
-for make in (lambda: os.mkdir('here/x'), lambda: {FIFO}, lambda: os.symlink('none', 'here/x'), lambda: open('here/x', 'w').close()):
+for number in range(6): os.mkdir(f'here/{number}')  # from then on the parent is held open
+for make in (lambda: os.mkdir('here/x'), lambda: os.mkfifo('here/x'), lambda: os.symlink('none', 'here/x'), lambda: open('here/x', 'w').close()):
     make()
     for path in ('here/x/', './here/x//', os.getcwd() + '/here/x/'):
         say(os.mkdir, path)
@@ -48,11 +49,8 @@ def test_a_slash_after_what_is_there(pair):
     assert_equal_text(*pair.both(f'{PYTHON} -c "$SLASHES"', SLASHES=SLASHES, redirects=False))
 
 
-THROUGH_FILES = """
-import ctypes, os, errno
-def say(call, *words):
-    try: print(call.__name__, *words, call(*words) and '')
-    except OSError as error: print(call.__name__, *words, errno.errorcode[error.errno])
+THROUGH_FILES = SAY + """
+import ctypes
 libc = ctypes.CDLL(None, use_errno=True)
 def linkat(path):
     if libc.linkat(-100, b'', -100, path.encode(), 0x1000) != 0: raise OSError(ctypes.get_errno(), '')
