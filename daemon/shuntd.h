@@ -69,7 +69,7 @@ struct shuntd_counts {
     uint64_t malformed;  /* messages dropped */
     uint64_t creates;    /* names reserved */
     uint64_t redirected; /* ... in this node's branch */
-    uint64_t prefetched; /* creates and unlinks whose names were prefetched (prefetch/prefetch.h) */
+    uint64_t prefetched; /* creates and unlinks, and names of renames, that were prefetched (prefetch/prefetch.h) */
     uint64_t unlinks, renames, loads, blocked, client_exits;
     uint64_t waited;          /* ns for which blocked requests waited */
     uint64_t evictions;       /* directories that were forgotten, of which this daemon was the coordinator */

@@ -131,7 +131,7 @@ tests_that_wait() {
     has_built build-asan
     stage cluster-asan sanitized cluster
     # A part of the cases: all are for tests/crash/full.sh.
-    single model bash tests/model/check.sh names lost-home lost-branch no-cas absent-while-pending confirm-lost listed-early listing peeked-once
+    single model bash tests/model/check.sh names lost-home lost-branch no-cas absent-while-pending confirm-lost listed-early listing peeked-once kept waits-holding at-once-unmarked
 }
 
 tests_that_compute() {

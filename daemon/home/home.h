@@ -164,7 +164,7 @@ enum name_op {
     NAME_LOOKUP = 1, /* MESSAGE_EXISTS, MESSAGE_ABSENT */
     NAME_RESERVE,    /* entry: 0 it is held, and pending there; MESSAGE_EXISTS; -ENOSPC: the index has no room */
     NAME_CLAIM,      /* entry.state, if not 0: what it becomes while held. MESSAGE_EXISTS: held; MESSAGE_ABSENT:
-                      * held all the same with NAME_EVEN_ABSENT, else -ENOSPC */
+                      * held all the same with NAME_EVEN_ABSENT, else -ENOSPC, and pending at entry if that says so */
     NAME_MARK,       /* by its claimant: what readers are to meet meanwhile. 0 */
     NAME_RELEASE,    /* by its claimant, no answer: what it is from now on; entry.state 0: nothing */
     NAME_REQUESTED,  /* by its claimant by NAME_PREFETCH, no answer: a process has asked for it by now */
@@ -172,10 +172,9 @@ enum name_op {
 };
 enum name_flag {
     NAME_EVEN_ABSENT = 1,
-    NAME_NONBLOCK = 2, /* does not wait for the claimant: MESSAGE_BUSY */
-    NAME_PREFETCH =
-        4,        /* no process has asked for it yet (prefetch/prefetch.h): MESSAGE_BUSY whatever it would have to wait for */
-    NAME_PEEK = 8 /* LOOKUP does not wait for the creator of a new name: it is there, and PENDING */
+    NAME_NONBLOCK = 2, /* waits neither for the claimant nor for a thaw: MESSAGE_BUSY */
+    NAME_PREFETCH = 4, /* no process has asked for it yet (prefetch/prefetch.h): likewise */
+    NAME_PEEK = 8      /* LOOKUP does not wait for the creator of a new name: it is there, and PENDING */
 };
 
 struct name_question {
@@ -265,6 +264,8 @@ struct operation {
         } grant;
         struct {                       /* OPERATION_RENAME_FROM, OPERATION_RENAME_TO */
             struct operation *partner; /* each has the other; NULL: it has ended */
+            bool is_tried;             /* its home was asked to give it at once, and has not answered yet */
+            int result;                /* ... what it answered */
             bool marked;               /* readers know */
             bool fenced;               /* FROM: all daemons were told that a directory moves */
         } rename;
@@ -445,6 +446,8 @@ struct operation *operation_begin(struct home *, enum operation_kind, struct hom
                                   const struct listen_request *);
 /* A prefetched operation is that request's from now on; NULL: its client took it without one. 0 or -ENOMEM. */
 int operation_attach_request(struct home *, struct operation *, const struct listen_request *);
+/* A create has ended, and its claim goes on, as the old name of a rename that no process has asked for yet. */
+void operation_keep(struct home *, struct operation *, const struct record_entry *made);
 /* The operation's directory changes by it; it did not after all: its time is what it was, unless it changed
  * again. */
 int operation_note_change(struct home *, struct operation *);

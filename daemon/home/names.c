@@ -219,19 +219,30 @@ static int names_reserve(struct home *home, struct home_dir *dir, const struct n
     return code == 0 ? names_add_claim(home, dir, q) : code == -ENOSPC ? 0 : code;
 }
 
-static int names_take(struct home *home, struct home_dir *dir, const struct name_question *q, bool there,
-                      const struct record_entry *entry, struct name_answer *answer)
+/* A name that is to be there later is pending from now on, as one that is reserved. */
+static int names_take_absent(struct home *home, struct home_dir *dir, const struct name_question *q, struct name_answer *answer)
+{
+    answer->result = MESSAGE_ABSENT;
+    if (!(q->flags & NAME_EVEN_ABSENT))
+        return 0;
+    if (q->entry.state != RECORD_PENDING)
+        return names_has_room(home, q, answer) ? names_add_claim(home, dir, q) : 0;
+    answer->result = 0;
+    int code = names_reserve(home, dir, q, answer);
+    answer->result = answer->result == 0 ? MESSAGE_ABSENT : answer->result;
+    return code;
+}
+
+static int names_take(struct home *home, struct home_dir *dir, const struct name_question *q, const struct record_entry *entry,
+                      struct name_answer *answer)
 {
     struct record_entry meanwhile = *entry;
-    answer->result = there ? MESSAGE_EXISTS : MESSAGE_ABSENT;
-    answer->entry = *entry;
-    if (!there && (!(q->flags & NAME_EVEN_ABSENT) || !names_has_room(home, q, answer)))
-        return 0;
     int code = names_add_claim(home, dir, q);
-    if (there)
-        dir->existing_claimed_at = *home->uses.now;
+    answer->result = MESSAGE_EXISTS;
+    answer->entry = *entry;
+    dir->existing_claimed_at = *home->uses.now;
     meanwhile.state = q->entry.state;
-    if (code == 0 && there && q->entry.state != 0)
+    if (code == 0 && q->entry.state != 0)
         code = names_put(home, q, &meanwhile);
     return code == 0 ? names_looked_into(home, dir, entry, q) : code;
 }
@@ -249,7 +260,7 @@ static int names_decide(struct home *home, struct home_dir *dir, const struct na
         return code;
     switch (q->op) {
     case NAME_CLAIM:
-        return names_take(home, dir, q, there, &entry, answer);
+        return there ? names_take(home, dir, q, &entry, answer) : names_take_absent(home, dir, q, answer);
     case NAME_LOOKUP:
         answer->result = MESSAGE_ABSENT;
         return there ? names_exists(home, dir, q, &entry, answer) : 0;
@@ -432,7 +443,7 @@ int home_ask(struct home *home, const struct name_question *q, struct name_answe
     int peeked = *at != NULL ? names_peek(home, *at, q, answer) : 0;
     if (peeked != 0)
         return peeked < 0 ? peeked : 0;
-    if ((*at != NULL && (q->flags & NAME_NONBLOCK)) || (q->flags & NAME_PREFETCH)) {
+    if (q->flags & (NAME_NONBLOCK | NAME_PREFETCH)) {
         answer->result = MESSAGE_BUSY;
         return 0;
     }

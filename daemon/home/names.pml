@@ -23,7 +23,11 @@
  * homes that live (move.c), several processes of a node at one name (a flight is its node's only one at a name).
  *
  * A name that is reserved before its process asks (prefetch/prefetch.h), or offered to it (prefetch/grant.h), is here a birth that begins
- * late, and with DEATHS one that is given back: which of the two, a single swap decides.
+ * late, and with DEATHS one that is given back: which of the two, a single swap decides. With KEEPS a birth's claim goes on
+ * (prefetch/rename_ahead.c) until the file is renamed, or the name is given back.
+ *
+ * A rename claims its names one after the other, in the order of their keys; with AT_ONCE it asks for both at once first, which
+ * no home lets wait.
  *
  * One thing is assumed. A process whose node was lost meanwhile, and which was told that it may begin, is kept by
  * the fence from doing so in its own branch alone. Elsewhere (a birth in the trunk, the removal or rename of a file in
@@ -39,6 +43,7 @@
 #define RENAME 4
 #define LOOK 8
 #define LISTS 16 /* the name of a listing, whose birth or end is not waited for */
+#define KEEP 32  /* what it creates stays claimed until it is renamed, or is given back */
 #ifndef OPERATIONS_1
 #define OPERATIONS_1 15
 #endif
@@ -73,9 +78,14 @@
 #define GRANTED 1 /* 0, of RESERVE and MARK */
 #define EXISTS 2
 #define ABSENT 3
+#define BUSY 4
 
-/* Questions (enum name_op): HOLD_ANYHOW is HOLD with NAME_ANYHOW. */
-mtype = { NOTHING, LOOKUP, RESERVE, HOLD, HOLD_ANYHOW, MARK, PEEK };
+/* Questions (enum name_op): HOLD is CLAIM, HOLD_ANYHOW with NAME_EVEN_ABSENT; what ends in NOW with NAME_NONBLOCK, by a rename
+ * that asks for both names at once: OLD_NOW makes what it is given dying, NEW_NOW pending, also what is absent. */
+mtype = { NOTHING, LOOKUP, RESERVE, HOLD, HOLD_ANYHOW, OLD_NOW, NEW_NOW, MARK, PEEK };
+#define IS_NOW(op) ((op) == OLD_NOW || (op) == NEW_NOW)
+#define IS_ANYHOW(op) ((op) == HOLD_ANYHOW || (op) == NEW_NOW)
+#define IS_HOLD(op) ((op) == HOLD || (op) == HOLD_ANYHOW || IS_NOW(op))
 /* Items between daemons (RPC.md). HELD is a NAME of RELAY_MOVE: a daemon whose process is at work on a name tells so to
  * the next home of it (move.c: tell_held, take_held). */
 mtype = { ASK, END, HELD, REPLY };
@@ -113,6 +123,12 @@ bool marked[8];            /* readers know */
 bool before[8];            /* there was a file, */
 byte from[8], from_ino[8]; /* there */
 bool newer[8];             /* its place was told in the newer epoch, and so names the branch as it is then */
+#ifdef KEEPS
+bool kept[8];              /* its create has ended, and a rename of it may follow (prefetch/rename_ahead.c) */
+#define IS_KEPT(f) (kept[f])
+#else
+#define IS_KEPT(f) (false)
+#endif
 
 /* What is only watched: since a process's call began, was the name absent, or there? */
 bool was_absent[8] = true, was_there[8] = true;
@@ -249,7 +265,10 @@ inline forget_flight(f) /* flight_end */
         before[f] = false;
         from[f] = 0;
         from_ino[f] = 0;
-        newer[f] = false
+        newer[f] = false;
+#ifdef KEEPS
+        kept[f] = false
+#endif
     }
 }
 
@@ -270,10 +289,19 @@ inline answered(c, x, what, s, p, i, is_newer) /* serve_answered, note */
     fi;
     if
     :: asking[OF(c, x)] == MARK -> marked[OF(c, x)] = true
-    :: (asking[OF(c, x)] == HOLD || asking[OF(c, x)] == HOLD_ANYHOW) && what == EXISTS ->
+    :: IS_HOLD(asking[OF(c, x)]) && what == EXISTS ->
         before[OF(c, x)] = true;
-        mine[OF(c, x)] = true
-    :: asking[OF(c, x)] == HOLD_ANYHOW && what == ABSENT -> mine[OF(c, x)] = true
+        mine[OF(c, x)] = true;
+        if
+        :: IS_NOW(asking[OF(c, x)]) -> /* readers know by now, of the place that was told */
+            marked[OF(c, x)] = true;
+            to[OF(c, x)] = p;
+            told_ino[OF(c, x)] = i
+        :: else
+        fi
+    :: IS_ANYHOW(asking[OF(c, x)]) && what == ABSENT ->
+        mine[OF(c, x)] = true;
+        marked[OF(c, x)] = asking[OF(c, x)] == NEW_NOW
     :: asking[OF(c, x)] == RESERVE && what == GRANTED ->
         mine[OF(c, x)] = true;
         marked[OF(c, x)] = true
@@ -308,7 +336,7 @@ inline reserve(h, c, x, p) /* reserve: held by who asked, pending */
     reply(h, c, x, GRANTED, PENDING, p, 0)
 }
 
-inline take(h, c, x, op, s) /* take: NAME_HOLD */
+inline take(h, c, x, op, s, p) /* take: NAME_CLAIM */
 {
     if
     :: state[OF(h, x)] != NONE ->
@@ -320,7 +348,11 @@ inline take(h, c, x, op, s) /* take: NAME_HOLD */
         fi
     :: else ->
         if
-        :: op == HOLD_ANYHOW -> held[OF(h, x)] = c
+        :: IS_ANYHOW(op) -> held[OF(h, x)] = c
+        :: else
+        fi;
+        if
+        :: op == NEW_NOW -> put(h, x, PENDING, p, 0)
         :: else
         fi;
         reply(h, c, x, ABSENT, NONE, 0, 0)
@@ -332,7 +364,7 @@ inline decide(h, c, x, op, s, p) /* decide: of a name that nobody holds */
     assert(h != 3 || !decided_anew[x]); /* nobody decides on both sides */
     decided_anew[x] = decided_anew[x] || adopted[h];
     if
-    :: op == HOLD || op == HOLD_ANYHOW -> take(h, c, x, op, s)
+    :: IS_HOLD(op) -> take(h, c, x, op, s, p)
     :: op == MARK -> reply(h, c, x, GRANTED, NONE, 0, 0)
     :: op == LOOKUP || op == PEEK || op == RESERVE ->
         if
@@ -368,6 +400,9 @@ inline home_ask(h, c, x, op, s, p, i)
     :: op == LOOKUP && complete[h] && MAY_DECIDE(h) && held[OF(h, x)] != 0 -> reply(h, c, x, ABSENT, NONE, 0, 0)
 #endif
     :: complete[h] && held[OF(h, x)] == 0 && MAY_DECIDE(h) -> decide(h, c, x, op, s, p)
+#ifndef FAULT_WAITS_HOLDING
+    :: !(complete[h] && held[OF(h, x)] == 0 && MAY_DECIDE(h)) && IS_NOW(op) -> reply(h, c, x, BUSY, NONE, 0, 0)
+#endif
     :: else -> parked[OF(c, x)] = parked[OF(c, x)] || asked[OF(c, x)] == h
     fi
 }
@@ -461,8 +496,11 @@ inline forget(n, x) /* forget, serve_settle_member: but what processes of those 
 inline begin_again(n, x) /* begin_again, serve_ask_again: what was asked of the lost home */
 {
     if
+#ifdef KEEPS
+    :: IS_KEPT(OF(n, x)) -> forget_flight(OF(n, x)) /* prefetch_forget: what was made is on disk, and is read again */
+#endif
 #ifndef FAULT_CONFIRM_LOST
-    :: mine[OF(n, x)] -> tell_held(n, x)
+    :: mine[OF(n, x)] && !IS_KEPT(OF(n, x)) -> tell_held(n, x)
 #endif
     :: else
     fi;
@@ -621,8 +659,11 @@ inline operate_create(n, x) /* birth_reserve, operate_open, birth_confirm */
        fi;
        atomic {
            if
-           :: ok -> serve_end(n, x, LIVE, spot, number)
-           :: else -> serve_ended_badly(n, x)
+#ifdef KEEPS
+           :: ok && (operations & KEEP) -> keep(n, x, spot, number)
+#endif
+           :: ok && !(operations & KEEP) -> serve_end(n, x, LIVE, spot, number)
+           :: !ok -> serve_ended_badly(n, x)
            fi;
            ok = false
        }
@@ -701,13 +742,86 @@ inline operate_unlink(n, x) /* operate_unlink: unlink_held */
     atomic { again = false; end_call(n) }
 }
 
-/* hold, both_held, reason, choose, mark, serve_ended_pair; rename_held. */
+/* Both names are held, and readers know: the real call, and the end (rename_give_leave, completion_pair). */
+inline rename_both(n, x, y)
+{
+    atomic { begins(n, from[OF(n, x)]) }
+    if
+    :: atomic { disk_rename(from[OF(n, x)], newer[OF(n, x)], x, spot,
+                            newer[OF(n, goal)], y,
+                            from_ino[OF(n, y)], ok); outside = false }
+#ifdef DEATHS
+    :: atomic { ok = false; again = false; outside = false }
+#endif
+    fi;
+    atomic {
+        if
+        :: ok ->
+            again = false;
+            number = from_ino[OF(n, x)];
+            serve_end(n, x, NONE, 0, 0);
+            serve_end(n, y, LIVE, spot, number)
+        :: else ->
+            serve_ended_badly(n, A);
+            serve_ended_badly(n, B)
+        fi;
+        ok = false;
+        spot = 0;
+        goal = 0;
+        number = 0
+    }
+}
+
+#if defined(AT_ONCE) || defined(KEEPS)
+/* rename_hold_at_once, rename_both_answered: the process expects the file in its own branch, and the names are claimed in any
+ * order, since none is waited for. */
+inline rename_at_once(n, x, y)
+{
+    atomic {
+        if
+#ifdef KEEPS
+        :: IS_KEPT(OF(n, x)) -> kept[OF(n, x)] = false
+#endif
+        :: !IS_KEPT(OF(n, x)) -> serve_ask(n, x, OLD_NOW, DYING, 0, 0)
+        fi;
+        serve_ask(n, y, NEW_NOW, PENDING, n, 0)
+    }
+    await(n, x);
+    await(n, y);
+    if
+    :: atomic { result[OF(n, x)] == BUSY || result[OF(n, y)] == BUSY -> /* rename_not_at_once */
+           serve_ended_badly(n, x);
+           serve_ended_badly(n, y) }
+    :: atomic { result[OF(n, x)] != BUSY && result[OF(n, y)] != BUSY && !before[OF(n, x)] ->
+           said_absent(n, x);
+           serve_ended_badly(n, x);
+           serve_ended_badly(n, y);
+           again = false }
+    :: atomic { result[OF(n, x)] != BUSY && result[OF(n, y)] != BUSY && before[OF(n, x)] ->
+           goal = (before[OF(n, y)] -> y : x);
+           spot = from[OF(n, goal)];
+           if
+#ifndef FAULT_UNMARKED
+           :: !before[OF(n, y)] && spot != n -> serve_ask(n, y, MARK, PENDING, spot, 0)
+#endif
+           :: else
+           fi }
+       await(n, y);
+       rename_both(n, x, y)
+    fi
+}
+#endif
+
+/* rename_hold_in_order, rename_held, rename_both_held, rename_mark; operate_rename_held. */
 inline operate_rename(n, x, y)
 {
     atomic {
         begin_call(n);
         again = true
     }
+#if defined(AT_ONCE) || defined(KEEPS)
+    rename_at_once(n, x, y);
+#endif
     do
     :: atomic { again -> serve_ask(n, A, HOLD_ANYHOW, NONE, 0, 0) }
         await(n, A);
@@ -728,36 +842,33 @@ inline operate_rename(n, x, y)
            await(n, x);
            await(n, y);
 #endif
-           atomic { begins(n, from[OF(n, x)]) }
-           if
-           :: atomic { disk_rename(from[OF(n, x)], newer[OF(n, x)], x, spot,
-                                   newer[OF(n, goal)], y,
-                                   from_ino[OF(n, y)], ok); outside = false }
-#ifdef DEATHS
-           :: atomic { ok = false; again = false; outside = false }
-#endif
-           fi;
-           atomic {
-               if
-               :: ok ->
-                   again = false;
-                   number = from_ino[OF(n, x)];
-                   serve_end(n, x, NONE, 0, 0);
-                   serve_end(n, y, LIVE, spot, number)
-               :: else ->
-                   serve_ended_badly(n, A);
-                   serve_ended_badly(n, B)
-               fi;
-               ok = false;
-               spot = 0;
-               goal = 0;
-               number = 0
-           }
+           rename_both(n, x, y)
         fi
     :: else -> break
     od;
     atomic { again = false; end_call(n) }
 }
+
+#ifdef KEEPS
+/* prefetch_keep: its create has ended, and the claim goes on, as pending; then it is renamed, or given back. */
+inline keep(n, x, p, i)
+{
+    before[OF(n, x)] = true;
+    from[OF(n, x)] = p;
+    from_ino[OF(n, x)] = i;
+    result[OF(n, x)] = EXISTS;
+    kept[OF(n, x)] = true
+}
+
+inline end_kept(n, x)
+{
+    if
+    :: IS_KEPT(OF(n, x)) -> operate_rename(n, x, 1 - x)
+    :: atomic { IS_KEPT(OF(n, x)) -> serve_end(n, x, LIVE, from[OF(n, x)], from_ino[OF(n, x)]) }
+    :: else
+    fi
+}
+#endif
 
 /* May a process of the node believe its index that there is nothing? names_has_all: in names that its node is home of,
  * under a lease whose end it knows itself, since its daemon may be stopped. */
@@ -887,7 +998,10 @@ proctype process(byte me; byte operations; byte times)
 #else
                 operate_create(me, name);
 #endif
-                number = 0
+                number = 0;
+#ifdef KEEPS
+                end_kept(me, name)
+#endif
             :: operations & UNLINK -> operate_unlink(me, name)
             :: operations & RENAME -> operate_rename(me, name, 1 - name)
             :: operations & LOOK -> operate_look(me, name)

@@ -104,6 +104,25 @@ int operation_attach_request(struct home *home, struct operation *operation, con
     return request != NULL ? operations_answers_to(operation, request) : 0;
 }
 
+void operation_keep(struct home *home, struct operation *operation, const struct record_entry *made)
+{
+    operation->kind = OPERATION_RENAME_FROM;
+    operation->state = OPERATION_PREFETCHED;
+    operation->was_prefetched = true;
+    operation->claim = CLAIM_EXISTING;
+    operation->before = *made;
+    operation->before.state = RECORD_LIVE;
+    operation->client = 0;
+    operation->tag = 0;
+    operation->flags = 0;
+    operation->dir_change = (struct operation_dir_change){0};
+    memset(&operation->rename, 0, sizeof operation->rename);
+    free(operation->request);
+    operation->request = NULL;
+    home->prefetched_count++;
+    home_wake(home, &operation->blocked);
+}
+
 int operation_note_change(struct home *home, struct operation *operation)
 {
     const struct home_times before = operation->dir->times;

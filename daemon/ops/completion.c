@@ -40,9 +40,10 @@ static int completion_note_directory(struct shuntd *shuntd, const struct operati
 }
 
 static int completion_ended_create(struct shuntd *shuntd, struct operation *operation, const struct record_entry *made,
-                                   struct dirid child)
+                                   struct dirid child, bool may_be_kept)
 {
     struct record_entry entry = operation->place;
+    bool is_kept = false;
     entry.type = made->type != 0 ? made->type : entry.type;
     entry.ino = made->ino;
     int code = operation_had_entry(operation) || operation->leaf.counted
@@ -51,7 +52,9 @@ static int completion_ended_create(struct shuntd *shuntd, struct operation *oper
     operation->leaf.counted = false;
     if (code == 0 && entry.type == DT_DIR && child.ino != 0)
         code = completion_note_directory(shuntd, operation, child);
-    return code == 0 ? home_rpc_end(shuntd, operation, &entry) : code;
+    if (code == 0 && may_be_kept)
+        code = prefetch_keep(shuntd, operation, &entry, &is_kept);
+    return code == 0 && !is_kept ? home_rpc_end(shuntd, operation, &entry) : code;
 }
 
 static int completion_ended_unlink(struct shuntd *shuntd, struct operation *operation)
@@ -81,9 +84,9 @@ int completion_succeeded(struct shuntd *shuntd, struct operation *operation, con
 {
     switch (operation->kind) {
     case OPERATION_CREATE:
-        return completion_ended_create(shuntd, operation, made, child);
+        return completion_ended_create(shuntd, operation, made, child, false);
     case OPERATION_RENAME_TO:
-        return completion_ended_create(shuntd, operation, made, (struct dirid){0, 0});
+        return completion_ended_create(shuntd, operation, made, (struct dirid){0, 0}, false);
     case OPERATION_UNLINK:
     case OPERATION_RENAME_FROM:
         return completion_ended_unlink(shuntd, operation);
@@ -94,6 +97,13 @@ int completion_succeeded(struct shuntd *shuntd, struct operation *operation, con
     default: /* questions, which end with their answer */
         return home_rpc_abort(shuntd, operation);
     }
+}
+
+int completion_committed(struct shuntd *shuntd, struct operation *operation, const struct record_entry *made,
+                         struct dirid child)
+{
+    return operation->kind == OPERATION_CREATE ? completion_ended_create(shuntd, operation, made, child, true)
+                                               : completion_succeeded(shuntd, operation, made, child);
 }
 
 int completion_failed(struct shuntd *shuntd, struct operation *operation)
@@ -228,7 +238,7 @@ int ops_commit(struct shuntd *shuntd, const struct listen_request *request, stru
         return REPLY_SILENT;
     if (operation->kind == OPERATION_UNLINK)
         operation->kind = OPERATION_CREATE; /* a file from outside the root took its place: a create, at the same place */
-    int code = completion_succeeded(shuntd, operation, &request->message.commit.entry, request->message.commit.child);
+    int code = completion_committed(shuntd, operation, &request->message.commit.entry, request->message.commit.child);
     return code == 0 ? REPLY_SILENT : code;
 }
 

@@ -14,6 +14,8 @@ int unlink_begins(struct shuntd *, struct operation *);
 
 /* How an operation ended: the index is told, waiters are woken. completion_settle_by_disk asks the file system. */
 int completion_succeeded(struct shuntd *, struct operation *, const struct record_entry *made, struct dirid child);
+/* ... as its process says, which is still there: what it made it may be about to rename (prefetch_keep). */
+int completion_committed(struct shuntd *, struct operation *, const struct record_entry *made, struct dirid child);
 int completion_failed(struct shuntd *, struct operation *);
 int completion_settle_by_disk(struct shuntd *, struct operation *);
 /* All that a client has left (0: all whose clients stopped waiting) is settled so. */

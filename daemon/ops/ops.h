@@ -21,6 +21,8 @@ typedef int ops_function(struct shuntd *, const struct listen_request *, struct 
 ops_function ops_lookup, ops_create, ops_commit, ops_abort, ops_adopt, ops_vanished, ops_unlink, ops_unlinked, ops_rename,
     ops_renamed, ops_rmdir, ops_promote, ops_about_directory, ops_status, ops_ping, ops_place_of, ops_list, ops_looked,
     ops_stop;
+/* The home of one of a rename's names has answered what it was asked for at once. */
+operation_next rename_answered;
 /* Listings that waited for the homes to be others. */
 int list_again(struct shuntd *);
 void list_free(struct shuntd *);

@@ -22,6 +22,7 @@
 #include "home/route.h"
 #include "ops/completion.h"
 #include "ops/ops.h"
+#include "prefetch/prefetch.h"
 #include "reply/reply.h"
 #include "rpc/home_rpc.h"
 
@@ -33,12 +34,20 @@ static struct home_dir *rename_both_known(struct shuntd *shuntd, const struct li
     return *to != NULL ? from : NULL;
 }
 
-static struct operation *rename_busy(struct shuntd *shuntd, const struct message *message)
+/* Somebody of this node is at work on that name. What was prefetched for the rename, if anything, is not in its way. */
+static struct operation *rename_busy_at(struct shuntd *shuntd, struct dirid dir, const struct message_text *name,
+                                        enum operation_kind kind)
 {
-    struct operation *operation = operation_find(shuntd->home, message->dir, message->name.text, message->name.length);
-    return operation != NULL ? operation
-                             : operation_find(shuntd->home, message->rename.to_dir, message->rename.to_name.text,
-                                              message->rename.to_name.length);
+    struct operation *operation = operation_find(shuntd->home, dir, name->text, name->length);
+    const bool is_for_it = operation != NULL && operation->kind == kind && operation_is_prefetched(operation) &&
+                           !operation_is_abandoned(operation);
+    return is_for_it ? NULL : operation;
+}
+
+static struct operation *rename_busy(struct shuntd *shuntd, const struct message *m)
+{
+    struct operation *operation = rename_busy_at(shuntd, m->dir, &m->name, OPERATION_RENAME_FROM);
+    return operation != NULL ? operation : rename_busy_at(shuntd, m->rename.to_dir, &m->rename.to_name, OPERATION_RENAME_TO);
 }
 
 static bool rename_is_exchange(const struct operation *operation)
@@ -75,21 +84,22 @@ static int rename_reason(const struct operation *from, const struct operation *t
     return operation_had_entry(to) && from->before.ino == to->before.ino ? MESSAGE_SAME : 0;
 }
 
-/* Where the old name's file will be; `to->place` is where creates of its directory go now. */
-static void rename_choose(const struct operation *from, struct operation *to, uint16_t flags)
+/* Where the file of the old name, whose entry is `old`, will be; `to->place` is where creates of its directory go now. */
+static struct record_entry rename_destination(const struct operation *from, const struct operation *to,
+                                              const struct record_entry *old)
 {
-    struct record_entry creates = to->place;
-    to->place = from->before;
-    to->place.branch = 0;
-    to->place.leaf = 0;
+    struct record_entry place = *old;
+    place.branch = 0;
+    place.leaf = 0;
     if (operation_had_entry(to) && !BROKEN("victims-place"))
-        to->place = to->before;
+        place = to->before;
     else if (from->dir == to->dir && to->dir->record.why != RECORD_WHY_WATCHED)
-        to->place = from->before;
-    else if (from->before.branch != 0 && !(flags & MESSAGE_TRUNK)) {
-        to->place.branch = creates.branch;
-        to->place.leaf = creates.leaf;
+        place = *old;
+    else if (old->branch != 0 && !(from->flags & MESSAGE_TRUNK)) {
+        place.branch = to->place.branch;
+        place.leaf = to->place.leaf;
     }
+    return place;
 }
 
 static int rename_tell(struct shuntd *shuntd, const struct operation *from, const struct operation *to)
@@ -106,7 +116,8 @@ static int rename_tell(struct shuntd *shuntd, const struct operation *from, cons
 
 static int rename_give_leave(struct shuntd *shuntd, struct operation *from)
 {
-    return rename_tell(shuntd, from, from->rename.partner);
+    int code = rename_tell(shuntd, from, from->rename.partner);
+    return code == 0 ? prefetch_follow_rename(shuntd, from, from->rename.partner) : code;
 }
 
 static bool rename_moves_directory(const struct operation *from, const struct operation *to)
@@ -122,6 +133,8 @@ static int rename_marked(struct shuntd *shuntd, struct operation *operation, con
     struct operation *from = operation->kind == OPERATION_RENAME_FROM ? operation : operation->rename.partner,
                      *to = from->rename.partner;
     int code = from->before.branch != 0 ? operation_note_change(shuntd->home, from) : 0;
+    if (code == 0 && from->was_prefetched) /* to its home that was no look yet */
+        code = home_report_visit(shuntd->home, from->dir, &from->before, shuntd->branch);
     if (code == 0 && to->place.branch != 0)
         code = operation_note_change(shuntd->home, to);
     if (code == 0 && rename_moves_directory(from, to))
@@ -131,19 +144,44 @@ static int rename_marked(struct shuntd *shuntd, struct operation *operation, con
 
 /* Readers meet the old name as dying and a new one as pending. So is a name that is replaced, or exchanged,
  * but in its old place: there is a file there at every moment, and which one it is, is to be looked at. */
+static struct record_entry rename_shown_from(const struct operation *from)
+{
+    struct record_entry shown = from->before;
+    shown.state = rename_is_exchange(from) ? RECORD_PENDING : RECORD_DYING;
+    return shown;
+}
+
+static struct record_entry rename_shown_to(const struct operation *to, const struct record_entry *place)
+{
+    struct record_entry shown = *place;
+    shown.state = RECORD_PENDING;
+    shown.ino = operation_had_entry(to) ? place->ino : 0;
+    return shown;
+}
+
+static int rename_mark_one(struct shuntd *shuntd, struct operation *operation, const struct record_entry *shown)
+{
+    static const struct name_answer unasked;
+    const bool is_shown =
+        record_same(&operation->shown, shown) && operation->shown.state == shown->state && operation->shown.type == shown->type;
+    return is_shown ? rename_marked(shuntd, operation, &unasked)
+                    : home_rpc_request(shuntd, operation, NAME_MARK, 0, shown, rename_marked);
+}
+
+/* Of an old name that was kept since it was made (prefetch/rename_ahead.c) readers know no more than that it may be there. */
+static bool rename_is_kept(const struct operation *from)
+{
+    return from->shown.state == RECORD_PENDING && from->shown.ino == 0 && !rename_is_exchange(from);
+}
+
 static int rename_mark(struct shuntd *shuntd, struct operation *from, struct operation *to)
 {
-    struct record_entry dying = from->before, pending = to->place;
-    dying.state = rename_is_exchange(from) ? RECORD_PENDING : RECORD_DYING;
-    pending.state = RECORD_PENDING;
-    if (!operation_had_entry(to)) {
-        pending.type = from->before.type;
-        pending.ino = 0;
-    }
+    const struct record_entry dying = rename_is_kept(from) ? from->shown : rename_shown_from(from),
+                              pending = rename_shown_to(to, &to->place);
     uint64_t id = to->id;
-    int code = home_rpc_request(shuntd, from, NAME_MARK, 0, &dying, rename_marked);
+    int code = rename_mark_one(shuntd, from, &dying);
     return code == 0 && operation_by_id(shuntd->home, id) != NULL /* else both were released */
-               ? home_rpc_request(shuntd, to, NAME_MARK, 0, &pending, rename_marked)
+               ? rename_mark_one(shuntd, to, &pending)
                : code;
 }
 
@@ -155,7 +193,7 @@ static int rename_both_held(struct shuntd *shuntd, struct operation *from, struc
     if (to->place.branch != 0 && to->leaf.generation != to->dir->leaves.generation)
         return home_rpc_restart(shuntd, from); /* the leaf went meanwhile */
     from->place = from->before;
-    rename_choose(from, to, from->flags);
+    to->place = rename_destination(from, to, &from->before);
     return rename_mark(shuntd, from, to);
 }
 
@@ -170,25 +208,101 @@ static int rename_held(struct shuntd *shuntd, struct operation *operation, const
                                                     : rename_both_held(shuntd, partner, operation);
 }
 
-static struct operation *rename_begin(struct shuntd *shuntd, enum operation_kind kind, const struct listen_request *request,
-                                      struct home_dir *dir, int i)
+/* One after the other, in the order of the names. */
+static int rename_hold_in_order(struct shuntd *shuntd, struct operation *from, struct operation *to)
 {
-    const struct message_text *name = i == 0 ? &request->message.name : &request->message.rename.to_name;
-    return operation_begin(shuntd->home, kind, dir, name->text, name->length, request);
+    return home_rpc_request(shuntd, rename_is_before(from, to) ? from : to, NAME_CLAIM, NAME_EVEN_ABSENT, NULL, rename_held);
+}
+
+/* Somebody else has one of them: who waits for that holds none that comes after it. */
+static int rename_not_at_once(struct shuntd *shuntd, struct operation *from, struct operation *to)
+{
+    int code = home_rpc_let_go(shuntd, from);
+    if (code == 0)
+        code = home_rpc_let_go(shuntd, to);
+    return code == 0 ? rename_hold_in_order(shuntd, from, to) : code;
+}
+
+/* What a home said before a process asked is no answer to that, unless it gave the name. */
+static bool rename_is_answered(const struct operation *operation)
+{
+    return operation_is_claimed(operation) || (operation->rename.result != MESSAGE_BUSY && !operation->was_prefetched);
+}
+
+/* Both homes have answered. */
+static int rename_both_answered(struct shuntd *shuntd, struct operation *from, struct operation *to)
+{
+    if (!rename_is_answered(from) || !rename_is_answered(to))
+        return rename_not_at_once(shuntd, from, to);
+    const int refused = from->rename.result < 0 ? from->rename.result : to->rename.result;
+    return refused < 0 ? rename_refuse(shuntd, from, refused) : rename_both_held(shuntd, from, to);
+}
+
+int rename_answered(struct shuntd *shuntd, struct operation *operation, const struct name_answer *answer)
+{
+    struct operation *partner = operation->rename.partner;
+    operation->rename.is_tried = false;
+    operation->rename.result = answer->result;
+    if (partner->rename.is_tried)
+        return 0;
+    return operation->kind == OPERATION_RENAME_FROM ? rename_both_answered(shuntd, operation, partner)
+                                                    : rename_both_answered(shuntd, partner, operation);
+}
+
+/* Unless it was asked before any process did. */
+static int rename_try(struct shuntd *shuntd, struct operation *operation, unsigned flags, const struct record_entry *shown)
+{
+    return operation->rename.is_tried && operation->pending.op == 0
+               ? home_rpc_request(shuntd, operation, NAME_CLAIM, NAME_NONBLOCK | flags, shown, rename_answered)
+               : 0;
+}
+
+/* Both homes at once, neither of which lets it wait; and readers are told with the same request, by what its process knows of
+ * the old name. */
+static int rename_hold_at_once(struct shuntd *shuntd, struct operation *from, struct operation *to,
+                               const struct record_entry *known)
+{
+    static const struct record_entry dying = {.state = RECORD_DYING};
+    const struct record_entry place = rename_destination(from, to, known), pending = rename_shown_to(to, &place);
+    const uint64_t id = to->id;
+    from->rename.is_tried = !operation_is_claimed(from);
+    to->rename.is_tried = !operation_is_claimed(to);
+    if (!from->rename.is_tried && !to->rename.is_tried)
+        return rename_both_answered(shuntd, from, to);
+    int code = rename_try(shuntd, from, 0, &dying);
+    return code == 0 && operation_by_id(shuntd->home, id) != NULL /* else both were released */
+               ? rename_try(shuntd, to, NAME_EVEN_ABSENT, &pending)
+               : code;
+}
+
+/* NULL: there is no memory for it. */
+static struct operation *rename_begin(struct shuntd *shuntd, enum operation_kind kind, const struct listen_request *request,
+                                      struct home_dir *dir)
+{
+    const struct message *m = &request->message;
+    const struct message_text *name = kind == OPERATION_RENAME_TO ? &m->rename.to_name : &m->name;
+    struct operation *operation = NULL;
+    if (kind != OPERATION_LOOKUP && prefetch_take_rename(shuntd, request, kind, &operation) != 0)
+        return NULL;
+    return operation != NULL ? operation : operation_begin(shuntd->home, kind, dir, name->text, name->length, request);
 }
 
 static int rename_hold(struct shuntd *shuntd, const struct listen_request *request, struct home_dir *dirs[2],
                        const struct record_entry *creates)
 {
-    struct operation *from = rename_begin(shuntd, OPERATION_RENAME_FROM, request, dirs[0], 0);
-    struct operation *to = from != NULL ? rename_begin(shuntd, OPERATION_RENAME_TO, request, dirs[1], 1) : NULL;
+    static const struct record_entry unknown;
+    const struct record_entry *found = &request->message.rename.found;
+    const bool is_known = found->branch <= shuntd->root.branch_count;
+    struct operation *from = rename_begin(shuntd, OPERATION_RENAME_FROM, request, dirs[0]);
+    struct operation *to = from != NULL ? rename_begin(shuntd, OPERATION_RENAME_TO, request, dirs[1]) : NULL;
     if (to == NULL)
         return -ENOMEM;
     from->rename.partner = to;
     to->rename.partner = from;
     to->place = *creates;
     to->leaf.generation = dirs[1]->leaves.generation;
-    return home_rpc_request(shuntd, rename_is_before(from, to) ? from : to, NAME_CLAIM, NAME_EVEN_ABSENT, NULL, rename_held);
+    return rename_is_exchange(from) ? rename_not_at_once(shuntd, from, to)
+                                    : rename_hold_at_once(shuntd, from, to, is_known ? found : &unknown);
 }
 
 /* As far as this index knows: where the old name's file is in the trunk, or a new name is there, none is needed. */
@@ -226,7 +340,7 @@ static int rename_is_itself(struct shuntd *shuntd, struct operation *operation, 
 
 static int rename_onto_itself(struct shuntd *shuntd, const struct listen_request *request, struct home_dir *dir)
 {
-    struct operation *operation = rename_begin(shuntd, OPERATION_LOOKUP, request, dir, 0);
+    struct operation *operation = rename_begin(shuntd, OPERATION_LOOKUP, request, dir);
     int code = operation != NULL ? home_rpc_request(shuntd, operation, NAME_LOOKUP, 0, NULL, rename_is_itself) : -ENOMEM;
     return code == 0 ? REPLY_SILENT : code;
 }

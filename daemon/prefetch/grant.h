@@ -28,6 +28,7 @@
 struct prefetch_handlers {
     int (*create_begins)(struct shuntd *, struct operation *);
     int (*unlink_begins)(struct shuntd *, struct operation *);
+    operation_next *rename_answered; /* what follows an answer about one of a rename's names */
     int (*succeeded)(struct shuntd *, struct operation *, const struct record_entry *made, struct dirid child);
     int (*settle_by_disk)(struct shuntd *, struct operation *);
 };

@@ -14,39 +14,15 @@
 #include "home/home.h"
 #include "home/oom_reserve.h"
 #include "home/route.h"
-#include "home/sequence.h"
 #include "home/state.h"
 #include "prefetch/grant.h"
-#include "request/channel.h"
+#include "prefetch/stream.h"
 #include "rpc/home_rpc.h"
 
-#define RUN_MIN 2 /* so often must the step have been the one before: four names; twice as often after each that was wrong */
-#define RUN_MAX 1024
-#define WINDOW_MIN 4 /* names that are looked ahead at first; twice as many each time, as long as that goes well */
-#define WINDOW_MAX 128
 #define IDLE                                                                                                                   \
     CLOCK_MILLISECOND /* a stream that has named nothing for so long, while another of its queue pair does, has become that    \
                          one */
 #define ALL_MAX 8192  /* names that are asked for ahead, of all: 6 MB here, and 3 MB at their homes */
-
-/* A stream of names that are made or removed one after the other: a thread's, known by its queue pair. */
-struct stream {
-    uint64_t client;
-    struct dirid dir;
-    struct sequence sequence;
-    unsigned run; /* how long it must be */
-    unsigned window;
-    unsigned reserved; /* so far after the last name all have been asked for whose homes are elsewhere */
-    unsigned granted;  /* ... and so far all have been granted */
-    uint64_t used;     /* monotonic, when it named the last one */
-    uint64_t behind;   /* the youngest operation of all when another sequence began: older ones are of no use any more */
-};
-
-struct prefetch {
-    uint64_t ticked; /* monotonic, when the last tick came */
-    bool forgets;    /* grants are settled, and none are to follow */
-    struct stream streams[CHANNEL_QPS], removers[CHANNEL_QPS];
-};
 
 int prefetch_create(struct prefetch **to)
 {
@@ -62,17 +38,29 @@ void prefetch_destroy(struct prefetch *prefetch)
 static struct stream *prefetch_stream_of(const struct shuntd *shuntd, const struct operation *operation)
 {
     struct prefetch *prefetch = shuntd->prefetch;
-    return operation->kind == OPERATION_UNLINK ? &prefetch->removers[operation->qp] : &prefetch->streams[operation->qp];
+    switch (operation->kind) {
+    case OPERATION_CREATE:
+        return &prefetch->streams[operation->qp];
+    case OPERATION_UNLINK:
+        return &prefetch->removers[operation->qp];
+    default:
+        return &prefetch->renamers[operation->qp].old;
+    }
 }
 
 /* Giving back. */
 
 /* What was predicted has not come, or somebody else came first. All that was reserved together counts once. */
-static void prefetch_was_wrong(struct stream *stream)
+static void prefetch_was_wrong(const struct shuntd *shuntd, const struct operation *operation)
 {
-    if ((stream->reserved > 0 || stream->granted > 0) && stream->run < RUN_MAX)
+    struct stream *stream = prefetch_stream_of(shuntd, operation);
+    struct rename_stream *renames = operation_may_be_granted(operation) ? NULL : &shuntd->prefetch->renamers[operation->qp];
+    const bool is_kept = renames != NULL && renames->made > 0;
+    if ((stream->reserved > 0 || stream->granted > 0 || is_kept) && stream->run < RUN_MAX)
         stream->run *= 2;
     stream->sequence.run = stream->window = stream->reserved = stream->granted = 0;
+    if (renames != NULL)
+        renames->to.run = renames->made = 0;
 }
 
 /* Its home may not have answered yet: the end follows the answer then. */
@@ -88,7 +76,7 @@ int prefetch_give_back(struct shuntd *shuntd, struct operation *operation)
 {
     if (operation_is_abandoned(operation))
         return 0;
-    prefetch_was_wrong(prefetch_stream_of(shuntd, operation));
+    prefetch_was_wrong(shuntd, operation);
     return prefetch_release(shuntd, operation);
 }
 
@@ -113,9 +101,24 @@ static struct operation *prefetch_operation_on(const struct shuntd *shuntd, cons
     return operation_find(shuntd->home, i == 0 ? message->dir : message->rename.to_dir, name->text, name->length);
 }
 
+/* Does a request go on with what is asked for ahead, or look itself whether it can? */
+static bool prefetch_is_for(const struct operation *operation, const struct message *message, unsigned i)
+{
+    switch (message->type) {
+    case MESSAGE_CREATE:
+    case MESSAGE_UNLINK:
+    case MESSAGE_LOOKUP:
+        return true;
+    case MESSAGE_RENAME:
+        return operation->kind == (i == 0 ? OPERATION_RENAME_FROM : OPERATION_RENAME_TO) &&
+               !(message->flags & MESSAGE_EXCHANGE);
+    default:
+        return false;
+    }
+}
+
 int prefetch_make_way(struct shuntd *shuntd, const struct message *message)
 {
-    static const bool is_ours[MESSAGE_TYPES] = {[MESSAGE_CREATE] = true, [MESSAGE_UNLINK] = true, [MESSAGE_LOOKUP] = true};
     int code = 0;
     if (shuntd->home->prefetched_count == 0 && !grant_is_any(shuntd))
         return 0;
@@ -124,8 +127,8 @@ int prefetch_make_way(struct shuntd *shuntd, const struct message *message)
         if (operation == NULL || (!operation_is_prefetched(operation) && !operation_has_grant(operation)))
             continue;
         code = grant_settle(shuntd, operation);
-        if (code == 0 && !is_ours[message->type] && (operation = prefetch_operation_on(shuntd, message, i)) != NULL &&
-            operation_is_prefetched(operation))
+        if (code == 0 && (operation = prefetch_operation_on(shuntd, message, i)) != NULL &&
+            operation_is_prefetched(operation) && !prefetch_is_for(operation, message, i))
             code = prefetch_give_back(shuntd, operation);
     }
     return code;
@@ -253,6 +256,11 @@ static bool prefetch_is_here(const struct shuntd *shuntd, const struct home_dir 
     return prefetch_is_all_here(shuntd, dir) || route_is_here(&shuntd->route, shuntd->me.number, shard);
 }
 
+bool prefetch_is_elsewhere(const struct shuntd *shuntd, const struct home_dir *dir, const char *name, size_t length)
+{
+    return !prefetch_is_all_here(shuntd, dir) && prefetch_is_remote(shuntd, record_shard(dir->id, record_hash(name, length)));
+}
+
 /* Where a name is to be made. 1: not in a branch, or not yet. */
 static int prefetch_choose(struct shuntd *shuntd, const struct operation *made, const char *name, size_t length,
                            struct record_entry *entry)
@@ -264,44 +272,61 @@ static int prefetch_choose(struct shuntd *shuntd, const struct operation *made, 
     return code == -EAGAIN || (code == 0 && entry->branch == 0) ? 1 : code;
 }
 
-/* What its home was asked of the last name it is asked of the next, too. 1: not of that one, nor of those after it. */
-static int prefetch_ask(struct shuntd *shuntd, const struct operation *last, const char *name, size_t length)
+int prefetch_ask(struct shuntd *shuntd, const struct prefetch_name *what)
 {
-    const bool makes = last->kind == OPERATION_CREATE;
-    struct record_entry entry = last->pending.entry;
-    struct home_dir *dir = last->dir;
+    const bool makes = what->kind == OPERATION_CREATE;
     if (shuntd->home->prefetched_count >= ALL_MAX)
         return 1;
-    int code = makes ? prefetch_choose(shuntd, last, name, length, &entry) : 0;
-    if (code != 0 || operation_find(shuntd->home, dir->id, name, length) != NULL)
-        return code;
-    struct operation *operation = operation_begin(shuntd->home, last->kind, dir, name, length, NULL);
+    if (operation_find(shuntd->home, what->dir->id, what->name, what->length) != NULL)
+        return 0;
+    struct operation *operation = operation_begin(shuntd->home, what->kind, what->dir, what->name, what->length, NULL);
     if (operation == NULL)
         return -ENOMEM;
-    operation->qp = last->qp;
-    operation->place = entry;
-    operation->leaf.generation = dir->leaves.generation;
-    code = makes ? operation_count_in_leaf(operation) : 0;
-    return code == 0 ? home_rpc_request(shuntd, operation, makes ? NAME_RESERVE : NAME_CLAIM, NAME_PREFETCH, &entry,
-                                        last->pending.completion)
-                     : code;
+    operation->qp = what->qp;
+    operation->place = what->entry;
+    operation->leaf.generation = what->dir->leaves.generation;
+    int code = makes ? operation_count_in_leaf(operation) : 0;
+    return code == 0
+               ? home_rpc_request(shuntd, operation, makes || what->kind == OPERATION_RENAME_TO ? NAME_RESERVE : NAME_CLAIM,
+                                  NAME_PREFETCH, &what->entry, what->completion)
+               : code;
+}
+
+/* What its home was asked of the last name it is asked of the next, too. 1: not of that one, nor of those after it. */
+static int prefetch_ask_like(struct shuntd *shuntd, const struct operation *last, const char *name, size_t length)
+{
+    struct prefetch_name next = {.kind = last->kind,
+                                 .dir = last->dir,
+                                 .qp = last->qp,
+                                 .name = name,
+                                 .length = length,
+                                 .entry = last->pending.entry,
+                                 .completion = last->pending.completion};
+    int code = last->kind == OPERATION_CREATE ? prefetch_choose(shuntd, last, name, length, &next.entry) : 0;
+    return code == 0 ? prefetch_ask(shuntd, &next) : code;
+}
+
+unsigned prefetch_widen(struct stream *stream)
+{
+    if (stream->reserved > stream->window / 2 || !oom_reserve_is_there())
+        return 0;
+    stream->window = stream->window == 0 ? WINDOW_MIN : stream->window < WINDOW_MAX ? 2 * stream->window : WINDOW_MAX;
+    if (stream->window == WINDOW_MAX)
+        stream->run = RUN_MIN; /* it goes well */
+    return stream->window;
 }
 
 /* Once half of what was predicted is made, so that the answers are there before they are needed. */
 static int prefetch_reserve_more(struct shuntd *shuntd, struct stream *stream, const struct operation *last)
 {
     char name[RECORD_NAME_MAX];
+    const unsigned window = prefetch_widen(stream);
     int code = 0;
-    if (stream->reserved > stream->window / 2 || !oom_reserve_is_there())
-        return 0;
-    stream->window = stream->window == 0 ? WINDOW_MIN : stream->window < WINDOW_MAX ? 2 * stream->window : WINDOW_MAX;
-    if (stream->window == WINDOW_MAX)
-        stream->run = RUN_MIN; /* it goes well */
-    for (size_t length; stream->reserved < stream->window && code == 0; stream->reserved += code == 0) {
+    for (size_t length; stream->reserved < window && code == 0; stream->reserved += code == 0) {
         if ((length = sequence_predict(&stream->sequence, stream->reserved + 1, name)) == 0)
             return 0;
         if (prefetch_is_remote(shuntd, record_shard(last->dir->id, record_hash(name, length))))
-            code = prefetch_ask(shuntd, last, name, length);
+            code = prefetch_ask_like(shuntd, last, name, length);
     }
     return code < 0 ? code : 0;
 }
@@ -318,7 +343,7 @@ static int prefetch_prefetched(struct shuntd *shuntd, const struct operation *li
     *operation = operation_find(shuntd->home, dir->id, name, length);
     if (*operation != NULL || !prefetch_is_here(shuntd, dir, shard) || dir->reports_idle || dir->recalled)
         return 0;
-    code = prefetch_ask(shuntd, like, name, length);
+    code = prefetch_ask_like(shuntd, like, name, length);
     *operation = code == 0 ? operation_find(shuntd->home, dir->id, name, length) : NULL;
     return code < 0 ? code : 0;
 }
@@ -368,12 +393,13 @@ int prefetch_granted(struct shuntd *shuntd, const struct operation *operation)
 {
     struct stream *stream = prefetch_stream_of(shuntd, operation);
     const bool is_late = operation->pending.member != shuntd->me.number; /* else it is being granted (predicted) */
-    return is_late && dirid_equal(stream->dir, operation->dir->id) && operation->id > stream->behind
+    return is_late && operation_may_be_granted(operation) && dirid_equal(stream->dir, operation->dir->id) &&
+                   operation->id > stream->behind
                ? prefetch_grant_more(shuntd, stream, operation)
                : 0;
 }
 
-static void prefetch_begin_again(struct stream *stream, uint64_t client, struct dirid dir)
+void prefetch_begin_again(struct stream *stream, uint64_t client, struct dirid dir)
 {
     stream->client = client;
     stream->dir = dir;
@@ -381,6 +407,12 @@ static void prefetch_begin_again(struct stream *stream, uint64_t client, struct 
     stream->sequence.run = 0;
     stream->sequence.step = 0;
     stream->run = RUN_MIN;
+}
+
+void prefetch_breaks_off(struct shuntd *shuntd, struct stream *stream)
+{
+    stream->window = stream->reserved = stream->granted = 0;
+    stream->behind = shuntd->home->last_id;
 }
 
 int prefetch_follow(struct shuntd *shuntd, const struct operation *last)
@@ -393,8 +425,7 @@ int prefetch_follow(struct shuntd *shuntd, const struct operation *last)
         prefetch_begin_again(stream, last->client, dir->id);
     stream->used = shuntd->now;
     if (sequence_add(&stream->sequence, last->name, last->length) == 0) {
-        stream->window = stream->reserved = stream->granted = 0;
-        stream->behind = shuntd->home->last_id;
+        prefetch_breaks_off(shuntd, stream);
         grant_take_back_like(shuntd, last);
     }
     stream->reserved -= stream->reserved > 0;

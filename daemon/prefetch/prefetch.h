@@ -10,6 +10,8 @@
  * read ahead. And some of the next names, those with a home here, too, are granted to the process (grant.h), which then
  * need not even ask.
  *
+ * Renames are foreseen likewise, so far as their homes are elsewhere (rename_ahead.c); they are not granted.
+ *
  * To its home this is a create or an unlink whose process takes its time (here an operation that is prefetched), and each rule
  * about those holds. It is pending or dying in the index, so it is nowhere told to be there or to be absent without a look; a
  * request for it waits for its end, and the home tells so (NOTIFY_AWAITED), on which it is given back, unless its process has
@@ -28,6 +30,13 @@ void prefetch_destroy(struct prefetch *);
 /* The process of that operation, a create or an unlink, was just told that it may begin: what it will ask for next, if that can
  * be predicted, and is in a branch, is asked for. 0 or a fatal -errno. */
 int prefetch_follow(struct shuntd *, const struct operation *last);
+/* The same of a rename whose process was just told that it may begin. */
+int prefetch_follow_rename(struct shuntd *, const struct operation *from, const struct operation *to);
+/* A process says that it has made that: does its claim go on, since its thread is about to rename it? 0 or a fatal -errno. */
+int prefetch_keep(struct shuntd *, struct operation *, const struct record_entry *made, bool *is_kept);
+/* The operation on one of a rename's names, if it was prefetched, which is the request's from now on: its home has answered, or
+ * will; or NULL. 0 or a fatal -errno. */
+int prefetch_take_rename(struct shuntd *, const struct listen_request *, enum operation_kind, struct operation **taken);
 /* What was prefetched is the request's from now on, if it is that and `fits`, and goes on or will. Else it is
  * given back. 0 or a fatal -errno. */
 int prefetch_attach_request(struct shuntd *, const struct listen_request *, enum operation_kind, bool fits, bool *claimed);

@@ -123,6 +123,15 @@ int home_rpc_requested(struct shuntd *shuntd, const struct operation *operation)
                                                                                 : rpc_home_request(shuntd, home, &question);
 }
 
+int home_rpc_let_go(struct shuntd *shuntd, struct operation *operation)
+{
+    const struct record_entry *before = operation_had_entry(operation) ? &operation->before : NULL;
+    int code = operation_is_claimed(operation) ? home_rpc_tell_end(shuntd, operation, before) : 0;
+    operation->claim = CLAIM_NONE;
+    operation->before = operation->shown = (struct record_entry){0};
+    return code;
+}
+
 int home_rpc_end(struct shuntd *shuntd, struct operation *operation, const struct record_entry *entry)
 {
     int code = operation_is_claimed(operation) ? home_rpc_tell_end(shuntd, operation, entry) : 0;
@@ -174,10 +183,9 @@ static void home_rpc_note_held(struct operation *operation, const struct name_an
 {
     const bool is_given = (operation->pending.flags & NAME_EVEN_ABSENT) != 0;
     operation->claim = answer->result == MESSAGE_EXISTS ? CLAIM_EXISTING : is_given ? CLAIM_NEW : CLAIM_NONE;
-    operation->before = operation->shown = answer->entry;
-    if (!operation_had_entry(operation))
-        operation->shown = (struct record_entry){0};
-    else if (operation->pending.entry.state != 0)
+    operation->before = operation_had_entry(operation) ? answer->entry : (struct record_entry){0};
+    operation->shown = answer->entry;
+    if (operation_had_entry(operation) && operation->pending.entry.state != 0)
         operation->shown.state = operation->pending.entry.state;
 }
 
@@ -191,6 +199,15 @@ static void home_rpc_note(struct operation *operation, uint16_t op, const struct
         home_rpc_note_held(operation, answer);
     if (op == NAME_MARK && answer->result == 0)
         operation->shown = operation->pending.entry;
+}
+
+/* What its home said before a process asked for it is no answer to that, unless it gave the name. It can wait now; of a
+ * rename's two names none may, while the other is held (ops/rename.c). */
+static bool home_rpc_is_too_early(const struct operation *operation, int result)
+{
+    const bool says_who_has_it = result == MESSAGE_BUSY || result == MESSAGE_EXISTS || result == MESSAGE_ABSENT;
+    return (operation->pending.flags & NAME_PREFETCH) && says_who_has_it && !operation_is_claimed(operation) &&
+           operation_partner(operation) == NULL;
 }
 
 static int home_rpc_answered(struct shuntd *shuntd, struct operation *operation, const struct name_answer *answer)
@@ -208,8 +225,7 @@ static int home_rpc_answered(struct shuntd *shuntd, struct operation *operation,
         home_wake(shuntd->home, &operation->blocked);
         return shuntd->home_rpc_handlers->granted(shuntd, operation);
     }
-    if (answer->result == MESSAGE_BUSY &&
-        (operation->pending.flags & NAME_PREFETCH)) /* it was claimed meanwhile, and can wait now */
+    if (home_rpc_is_too_early(operation, answer->result))
         return home_rpc_request(shuntd, operation, op, operation->pending.flags & ~(unsigned)NAME_PREFETCH,
                                 &operation->pending.entry, operation->pending.completion);
     if (answer->result == MESSAGE_REMOTE && (op == NAME_MARK || operation->kind == OPERATION_RMDIR))

@@ -25,6 +25,8 @@ int home_rpc_request(struct shuntd *, struct operation *, enum name_op, unsigned
 int home_rpc_requested(struct shuntd *, const struct operation *);
 /* What was asked of daemons that are no members any more is asked again. 0 or a fatal -errno. */
 int home_rpc_repeat(struct shuntd *);
+/* The name is as before, and the operation, which goes on, asks for it again. 0 or a fatal -errno. */
+int home_rpc_let_go(struct shuntd *, struct operation *);
 /* Ends an operation whose name is from now on that (NULL: nothing), if it holds it. */
 int home_rpc_end(struct shuntd *, struct operation *, const struct record_entry *);
 /* Ends it, and its partner: all is as before. */

@@ -114,6 +114,8 @@ static int operate_rename_ask_rename(struct target *from, struct target *to, uns
     struct message rename = {.type = MESSAGE_RENAME};
     rename.rename.to_dir = to->dir;
     rename.rename.to_name = message_text(to->name, to->length);
+    if (from->found.known)
+        rename.rename.found = from->found.entry;
     rename.flags =
         (uint16_t)((flags & RENAME_EXCHANGE ? MESSAGE_EXCHANGE : 0) | (flags & RENAME_NOREPLACE ? MESSAGE_NOREPLACE : 0));
     return target_hold_both(from, to, &rename);

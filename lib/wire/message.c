@@ -63,7 +63,7 @@ static const struct message_field message_rows[MESSAGE_TYPES][MESSAGE_FIELDS_MAX
     [MESSAGE_VANISHED] = {DIR, FIELD(ENTRY, found.entry), NAME},
     [MESSAGE_UNLINK] = {DIR, NAME},
     [MESSAGE_UNLINKED] = {DIR, NAME},
-    [MESSAGE_RENAME] = {DIR, FIELD(DIRID, rename.to_dir), NAME, FIELD(SECOND_NAME, rename.to_name)},
+    [MESSAGE_RENAME] = {DIR, FIELD(DIRID, rename.to_dir), FIELD(ENTRY, rename.found), NAME, FIELD(SECOND_NAME, rename.to_name)},
     [MESSAGE_RENAMED] = {DIR, FIELD(DIRID, rename.to_dir), FIELD(DIRID, rename.replaced), NAME,
                          FIELD(SECOND_NAME, rename.to_name)},
     [MESSAGE_RMDIR] = {DIR, FIELD(DIRID, rmdir.child), NAME},

@@ -14,7 +14,7 @@
 
 #include "index/record.h"
 
-#define WIRE_VERSION 7
+#define WIRE_VERSION 8
 
 enum message_type {
     /* From a process (WIRE.md). Each is answered, but for the notices. */
@@ -185,8 +185,9 @@ struct message {
         struct {
             struct dirid to_dir;
             struct message_text to_name;
-            struct dirid replaced; /* RENAMED: the directory that made way, if one did */
-        } rename;                  /* RENAME, RENAMED */
+            struct dirid replaced;     /* RENAMED: the directory that made way, if one did */
+            struct record_entry found; /* RENAME: the old name, as far as the process knows it */
+        } rename;                      /* RENAME, RENAMED */
         struct {
             struct dirid child;
         } rmdir;

@@ -9,20 +9,26 @@ import sys
 
 import pytest
 
-# Makes or removes so many names, says so, and does the same with what it is told then, a line each: None or the errno's name.
+# Makes, removes or renames so many names, says so, and does what it is told then, a line each: None or the errno's name.
 WORKER = """
 import errno, os, sys
 def make(name):
     os.close(os.open(f"out/{name}", os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
 def remove(name):
     os.unlink(f"out/{name}")
-work = {"make": make, "remove": remove}[sys.argv[1]]
+def rename(name):
+    os.rename(f"out/{name}", f"out/{name}.new")
+def checkpoint(name):
+    make(name)
+    rename(name)
+work = {"make": make, "remove": remove, "rename": rename, "checkpoint": checkpoint}
 for i in range(int(sys.argv[2])):
-    work(f"f{i}")
+    work[sys.argv[1]](f"f{i}")
 print("done", flush=True)
 for line in sys.stdin:
+    what, name = ([sys.argv[1]] + line.split())[-2:]
     try:
-        print(work(line.strip()), flush=True)
+        print(work[what](name), flush=True)
     except OSError as error:
         print(errno.errorcode[error.errno], flush=True)
 """
@@ -37,8 +43,9 @@ class Worker:
                                      stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         assert self.process.stdout.readline() == "done\n"
 
-    def does(self, name):
-        self.process.stdin.write(f"{name}\n")
+    def does(self, *words):
+        """A name, perhaps after what is to be done with it instead."""
+        self.process.stdin.write(" ".join(words) + "\n")
         self.process.stdin.flush()
         return self.process.stdout.readline().strip()
 
@@ -120,6 +127,30 @@ def test_frames_of_names_that_are_removed_in_any_order_carry_how_others_went(pai
     assert pair.names("b", "out") == []
 
 
+RENAMES = {
+    "no order": "os.rename(f'out/{mixed(i)}', f'out/{mixed(-i)}.new')",
+    "a row": "os.rename(f'out/f{i}', f'out/g{i}')",
+    "made before": "open(f'out/c{i}.tmp', 'x').close(); os.rename(f'out/c{i}.tmp', f'out/c{i}')",
+    "made in no order": "open(f'out/{mixed(~i)}.tmp', 'x').close(); os.rename(f'out/{mixed(~i)}.tmp', f'out/c{i}')",
+}
+
+
+@pytest.mark.parametrize("net", ["host"], indirect=True)
+@pytest.mark.parametrize("which, most", [("no order", 700), ("a row", 60), ("made before", 60), ("made in no order", 400)])
+def test_renames_are_few_frames(pair, which, most):
+    """In no order half of the old names are looked up at the other, and then both homes are asked at once. What is in a row is
+    asked for ahead, and what a thread has just made, and renames each time, stays claimed."""
+    begin = "import os, zlib\ndef mixed(i): return zlib.crc32(str(i).encode())\nfor i in range(500): "
+    pair.on("a", sys.executable, "-c", begin + "open(f'out/{mixed(i)}', 'x').close(); open(f'out/f{i}', 'x').close()",
+            cwd=pair.root).check()
+    before = counters(pair)
+    pair.on("a", sys.executable, "-c", begin + RENAMES[which], cwd=pair.root).check()
+    after = counters(pair)
+    assert after["frames_sent"] - before["frames_sent"] <= most
+    assert after["renames"] - before["renames"] == 500
+    assert len(pair.names("b", "out")) == 1000 + 500 * ("made" in which)
+
+
 def test_what_nobody_has_made_is_nowhere(pair):
     maker = Worker(pair, "a")
     assert counters(pair)["prefetched"] > 0
@@ -164,6 +195,58 @@ def test_what_nobody_has_removed_is_there(pair, node):
     assert remover.does(f"f{MADE}") == "None"
     assert sorted(pair.names(node, "out")) == sorted(left[1:4] + left[10:])
     remover.end()
+
+
+@pytest.mark.parametrize("node", ["a", "b"])
+def test_what_is_about_to_be_renamed_is_there(pair, node):
+    """On any node, and whatever it does with it: a thread has made it, and has renamed all that it made before."""
+    maker = Worker(pair, "a", "checkpoint")
+    how = {"cat out/{}": "None", "echo new >>out/{}": "None", "rm out/{}": "ENOENT", "mv out/{} out/{}.mine": "ENOENT",
+           "ln out/{} out/{}.mine": "None", "mv out/{} out/x; echo mine >out/{}": "None", "ls out | grep -x {}": "None",
+           "mkdir out/{}.new": "EISDIR", "echo new >out/{}.new": "None", "stat out/{}": "None"}
+    for i, (script, result) in enumerate(list(how.items()) * 2):
+        name = f"f{MADE + i}"
+        assert maker.does("make", name) == "None"
+        pair.sh(node, script.replace("{}", name))
+        assert maker.does("rename", name) == result, script
+    assert sorted(pair.names("a", "out")) == sorted(pair.names("b", "out"))
+    maker.end()
+
+
+@pytest.mark.parametrize("node", ["a", "b"])
+def test_what_nobody_has_renamed_is_as_it_was(pair, node):
+    """Old names and new ones were asked for ahead."""
+    pair.sh("b", f"cd out; for i in $(seq 0 {MADE + 39}); do echo $i >f$i; done")
+    renamer = Worker(pair, "a", "rename")
+    assert counters(pair)["prefetched"] > 0
+    assert sorted(pair.names(node, "out")) == sorted([f"f{i}.new" for i in range(MADE)] + [f"f{i}" for i in range(MADE, MADE + 40)])
+    first = MADE + 1
+    pair.sh(node, f"cd out; rm f{first}; echo mine >f{first + 1}.new; mkdir f{first + 2}.new; mv f{first + 3} f{first + 4}; cat f{first + 5}")
+    pair.sh(node, f"cat out/f{first + 6}.new", status=1)
+    assert [renamer.does(f"f{first + i}") for i in range(7)] == ["ENOENT", "None", "EISDIR", "ENOENT", "None", "None", "None"]
+    assert pair.sh(node, f"cat out/f{first + 1}.new out/f{first + 4}.new") == f"{first + 1}\n{first + 3}\n"
+    assert renamer.does(f"f{MADE}") == "None"
+    renamer.end()
+
+
+@pytest.mark.parametrize("how", ["process", "daemon", "node"])
+def test_what_was_about_to_be_renamed_outlives_its_maker(pair, how):
+    names = []
+    for i in range(6):  # half of them are claimed at the other
+        maker = Worker(pair, "a", "checkpoint") if i == 0 or how == "process" else maker
+        names.append(f"g{i}")
+        assert maker.does("make", names[-1]) == "None"
+        if how == "process":
+            maker.end()
+            pair.sh("b", "rm -f out/f*")
+    if how == "daemon":
+        os.kill(pair.member("a")["pid"], signal.SIGKILL)
+    if how != "process":
+        maker.end()
+    if how == "node":
+        pair.stop("a")
+    assert set(names) <= set(pair.names("b", "out"))
+    pair.sh("b", f"cd out; cat {' '.join(names)}; rm {' '.join(names)}")
 
 
 def test_a_directory_in_which_names_are_reserved_is_removed(pair):

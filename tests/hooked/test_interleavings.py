@@ -258,6 +258,33 @@ def test_who_asks_for_a_name_whose_unlink_is_predicted_finds_it(stage, build, gu
     answers_or_waits(stage, guard, asks, answer)
 
 
+@guarded("ahead-kept")
+@pytest.mark.parametrize("node, asking, answer", [("a", "make('n')", "None"), ("b", "os.path.exists('n')", "False"),
+                                                  ("b", "os.mkdir('n')", "None"), ("c", "os.rename('x', 'n')", "None")])
+def test_who_asks_for_a_name_to_which_a_rename_is_predicted_has_it(stage, build, guard, node, asking, answer):
+    number = in_a_row(stage, build)
+    stage.begin(guard)
+    stage.does("b", f"make('x'), [make(f'old-{{i}}') for i in range({number - 6}, {number})]")
+    stage.does("c", f"[os.rename(f'old-{{i}}', f'name-{{i}}') for i in range({number - 6}, {number})]")
+    asks = stage.call(node, asking)
+    answers_or_waits(stage, guard, asks, answer)
+
+
+@guarded("ahead-kept")
+@pytest.mark.parametrize("node, asking, answer", [("a", "os.unlink('n')", "None"), ("b", "os.rename('n', 'x')", "None"),
+                                                  ("b", "make('n')", "EEXIST"), ("c", "os.rename('x', 'n')", "None"),
+                                                  ("b", "os.stat('n').st_nlink", "1")])
+def test_who_asks_for_a_name_that_is_kept_for_its_rename_finds_it(stage, build, guard, node, asking, answer):
+    """Its maker has renamed all that it has made before."""
+    number = in_a_row(stage, build)
+    stage.begin(guard)
+    stage.does("b", "make('x')")
+    made = "(make(f'name-{i}'), os.rename(f'name-{i}', f'new-{i}'))"
+    stage.does("c", f"[{made} for i in range({number - 6}, {number})], make('n')")
+    asks = stage.call(node, asking)
+    answers_or_waits(stage, guard, asks, answer)
+
+
 @guarded("whole-unfinished")
 @pytest.mark.parametrize("one, other", [("a", "b"), ("b", "a"), ("b", "c")])
 def test_who_has_a_directory_for_itself_ends_what_it_began_before_others_come(stage, guard, one, other):

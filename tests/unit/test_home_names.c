@@ -181,6 +181,31 @@ Test(home_names, a_hold_says_what_was_there_and_what_readers_meet)
     cr_assert_eq(home_claim_count(shuntd.home), 1, "but if that was asked for");
 }
 
+/* What a rename asks of the home of its new name. */
+Test(home_names, a_hold_of_what_is_absent_may_make_it_pending)
+{
+    struct name_answer answer;
+    struct name_question claim = home_names_question(NAME_CLAIM, 2, 1, "a");
+    claim.flags = NAME_EVEN_ABSENT | NAME_NONBLOCK;
+    claim.entry = (struct record_entry){.type = DT_REG, .state = RECORD_PENDING, .branch = 7, .leaf = 3};
+    cr_assert_eq(home_names_ask(claim, &answer), MESSAGE_ABSENT);
+    cr_assert(answer.entry.state == RECORD_PENDING && answer.entry.branch == 7 && state_of("a") == RECORD_PENDING);
+    cr_assert_eq(home_names_lookup(3, "a"), -1);
+    home_names_end(2, 1, "a", NULL);
+    cr_assert_eq(state_of("a"), 0);
+    index_put_entry(shuntd.index, out, "a", 1, &file);
+    cr_assert_eq(home_names_ask(claim, &answer), MESSAGE_EXISTS);
+    cr_assert(record_same(&answer.entry, &file) && answer.entry.state == RECORD_LIVE, "as it was");
+    cr_assert_eq(state_of("a"), RECORD_PENDING);
+}
+
+Test(home_names, what_does_not_wait_does_not_wait_for_a_thaw_either)
+{
+    dir->frozen = true;
+    cr_assert_eq(home_names_hold(2, 1, "a", NAME_EVEN_ABSENT | NAME_NONBLOCK, 0), MESSAGE_BUSY);
+    cr_assert_eq(home_names_hold(2, 2, "a", NAME_EVEN_ABSENT, 0), -1);
+}
+
 Test(home_names, a_peek_does_not_wait_for_who_makes_a_new_name)
 {
     struct name_answer answer;

@@ -44,7 +44,7 @@ static const struct message wire_bodies[MESSAGE_TYPES] = {
     [MESSAGE_COMMIT].commit = {WIRE_ENTRY, WIRE_OTHER},
     [MESSAGE_ADOPT].found.entry = WIRE_ENTRY,
     [MESSAGE_VANISHED].found.entry = WIRE_ENTRY,
-    [MESSAGE_RENAME].rename = {WIRE_OTHER, WIRE_TEXT("latest")},
+    [MESSAGE_RENAME].rename = {.to_dir = WIRE_OTHER, .to_name = WIRE_TEXT("latest"), .found = WIRE_ENTRY},
     [MESSAGE_RENAMED].rename = {WIRE_OTHER, WIRE_TEXT("latest"), {0x51, 0x52}},
     [MESSAGE_RMDIR].rmdir.child = WIRE_OTHER,
     [MESSAGE_SETTLE].settle.round = 0xc1,
@@ -114,8 +114,8 @@ static const char *const wire_recorded[MESSAGE_TYPES] = {
         "060009000000000004030201feffffff1817161514131211282726252423222108020102040302010700000000000000636b70742e30303137",
     [MESSAGE_UNLINK] = "060009000000000004030201feffffff18171615141312112827262524232221636b70742e30303137",
     [MESSAGE_UNLINKED] = "060009000000000004030201feffffff18171615141312112827262524232221636b70742e30303137",
-    [MESSAGE_RENAME] = "060009000600000004030201feffffff1817161514131211282726252423222138373635343332314847464544434241636b707"
-                       "42e303031376c6174657374",
+    [MESSAGE_RENAME] = "060009000600000004030201feffffff18171615141312112827262524232221383736353433323148474645444342410802010"
+                       "2040302010700000000000000636b70742e303031376c6174657374",
     [MESSAGE_RENAMED] = "060009000600000004030201feffffff1817161514131211282726252423222138373635343332314847464544434241510000"
                         "00000000005200000000000000636b70742e303031376c6174657374",
     [MESSAGE_RMDIR] =
@@ -234,11 +234,12 @@ Test(wire, layout)
 {
     const struct message message = some_message(MESSAGE_RENAME);
     uint8_t bytes[MESSAGE_SHORT];
-    cr_assert_eq(message_encode(bytes, sizeof bytes, &message), 20 + 2 * 16 + 9 + 6);
-    cr_assert_arr_eq(bytes, "\7\0\12\0\6\0\11\0\6\0\0\0\4\3\2\1\376\377\377\377", 20);
+    cr_assert_eq(message_encode(bytes, sizeof bytes, &message), 20 + 3 * 16 + 9 + 6);
+    cr_assert_arr_eq(bytes, "\10\0\12\0\6\0\11\0\6\0\0\0\4\3\2\1\376\377\377\377", 20);
     cr_assert_arr_eq(bytes + 20, "\30\27\26\25\24\23\22\21\50\47\46\45\44\43\42\41", 16);
     cr_assert_arr_eq(bytes + 36, "\70\67\66\65\64\63\62\61\110\107\106\105\104\103\102\101", 16);
-    cr_assert_arr_eq(bytes + 52, "ckpt.0017latest", 15);
+    cr_assert_arr_eq(bytes + 52, "\10\2\1\2\4\3\2\1\7\0\0\0\0\0\0\0", 16);
+    cr_assert_arr_eq(bytes + 68, "ckpt.0017latest", 15);
 }
 
 Test(wire, a_text_may_come_from_elsewhere)

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#pragma once
+
+/* Streams of names that a thread makes, removes or renames one after the other: what can be predicted of it. For the files of
+ * this room alone. */
+
+#include "home/home.h"
+#include "home/sequence.h"
+#include "request/channel.h"
+#include "shuntd.h"
+
+#define RUN_MIN 2 /* so often must the step have been the one before: four names; twice as often after each that was wrong */
+#define RUN_MAX 1024
+#define WINDOW_MIN 4 /* names that are looked ahead at first; twice as many each time, as long as that goes well */
+#define WINDOW_MAX 128
+
+/* A thread is known by its queue pair. */
+struct stream {
+    uint64_t client;
+    struct dirid dir;
+    struct sequence sequence;
+    unsigned run; /* how long it must be */
+    unsigned window;
+    unsigned reserved; /* so far after the last name all have been asked for whose homes are elsewhere */
+    unsigned granted;  /* ... and so far all have been granted */
+    uint64_t used;     /* monotonic, when it named the last one */
+    uint64_t behind;   /* the youngest operation of all when another sequence began: older ones are of no use any more */
+};
+
+/* Of renames: the stream is that of the old names, and the new ones follow each other, too. */
+struct rename_stream {
+    struct stream old;
+    struct dirid to_dir;
+    struct sequence to;
+    unsigned made; /* how often in a row the old name was the one that the thread had made last */
+    uint64_t kept; /* the operation of such a name, which is still claimed; 0: none */
+    struct dirid last_dir;
+    uint64_t last_hash; /* of the name that it made last */
+};
+
+struct prefetch {
+    uint64_t ticked; /* monotonic, when the last tick came */
+    bool forgets;    /* grants are settled, and none are to follow */
+    struct stream streams[CHANNEL_QPS], removers[CHANNEL_QPS];
+    struct rename_stream renamers[CHANNEL_QPS];
+};
+
+/* A name that is to be asked for ahead. */
+struct prefetch_name {
+    enum operation_kind kind;
+    struct home_dir *dir;
+    uint32_t qp;
+    const char *name;
+    size_t length;
+    struct record_entry entry; /* as for the question */
+    operation_next *completion;
+};
+
+/* Another daemon is home of it. */
+bool prefetch_is_elsewhere(const struct shuntd *, const struct home_dir *, const char *name, size_t length);
+/* Asks for it. 0; 1: not for it nor for those after it; or a fatal -errno. */
+int prefetch_ask(struct shuntd *, const struct prefetch_name *);
+/* The next names are to be asked for: how far ahead, which is window; 0: they were, or there is no memory. */
+unsigned prefetch_widen(struct stream *);
+void prefetch_begin_again(struct stream *, uint64_t client, struct dirid dir);
+/* The last name did not follow from those before it. */
+void prefetch_breaks_off(struct shuntd *, struct stream *);
