@@ -40,6 +40,15 @@ static struct rename_name operate_rename_known(const struct target *t, bool is_t
         .error = is_there ? 0 : -ENOENT, .type = t->found.known ? t->found.entry.type : DT_UNKNOWN, .slash = t->slash};
 }
 
+/* The home of a new name elsewhere, which is asked for it anyway, tells what is there: of a file that replaces nothing but
+ * files nothing has to be known before. */
+static int operate_rename_look_for_new(struct rename *r)
+{
+    struct target *to = &r->to->target;
+    const bool is_file = r->where == RENAME_INSIDE && r->old.type == DT_REG && !(r->flags & ~(unsigned)RENAME_NOREPLACE);
+    return to->unasked && !is_file ? target_look(to) : 0;
+}
+
 static int operate_rename_look_up(struct rename *r)
 {
     struct target *from = &r->from->target, *to = &r->to->target;
@@ -51,6 +60,8 @@ static int operate_rename_look_up(struct rename *r)
     if (code == 0 && !from->found.known)
         code = operate_rename_adopt(from);
     r->old = operate_rename_known(from, from->found.known);
+    if (code == 0)
+        code = operate_rename_look_for_new(r);
     r->new = operate_rename_known(to, to->found.known && to->found.entry.state != RECORD_DYING);
     return code;
 }
@@ -184,6 +195,15 @@ static int operate_rename_held(struct target *from, struct target *to, unsigned 
     return side_missed(from, to, code);
 }
 
+/* What is there is no file: nothing has been done, and all begins again with that known. */
+static int operate_rename_not_onto_file(struct rename *r)
+{
+    struct target *to = &r->to->target;
+    operate_rename_tell_renamed(&r->from->target, to, -ECANCELED, r->gone);
+    int code = target_look(to);
+    return code == 0 ? TARGET_RETRY : code;
+}
+
 /* The home's answer: leave to rename (0, MESSAGE_EXISTS), or why nothing is to be done. */
 static int operate_rename_claim(struct rename *r)
 {
@@ -193,6 +213,8 @@ static int operate_rename_claim(struct rename *r)
         return 0;
     if (code == MESSAGE_ABSENT)
         return -ENOENT;
+    if (code == MESSAGE_EXISTS && to->unasked && from->scratch->answer.message.answer.entry[1].type != DT_REG)
+        return operate_rename_not_onto_file(r);
     return code == 0 || code == MESSAGE_EXISTS ? operate_rename_held(from, to, r->flags, code, r->gone) : code;
 }
 
@@ -214,6 +236,9 @@ static int operate_rename_inside(struct rename *r)
 
 static int operate_rename_attempt(struct rename *r)
 {
+    int code = r->where == RENAME_IN || r->where == RENAME_BETWEEN ? operate_rename_look_for_new(r) : 0;
+    if (code != 0)
+        return code;
     switch (r->where) {
     case RENAME_OUT:
         return operate_rename_out(r);

@@ -107,7 +107,7 @@ static bool target_is_same_parent(const struct target *t, const struct target *f
 }
 
 /* What is under the name in the parent that `first` has, too. */
-static int target_find_in_parent_of(struct target *t, const struct target *first)
+static int target_find_in_parent_of(struct target *t, const struct target *first, unsigned want)
 {
     t->parent = first->parent;
     if (t->parent == TARGET_PARENT_FOREIGN)
@@ -116,7 +116,7 @@ static int target_find_in_parent_of(struct target *t, const struct target *first
     t->mount = first->mount;
     t->root = first->root;
     t->sticky = first->sticky;
-    int code = target_look(t);
+    int code = want & TARGET_ASKS ? target_look_here(t) : target_look(t);
     return code == 0 ? TARGET_MANAGED : code;
 }
 
@@ -233,7 +233,7 @@ static int target_find_parent(struct target *t, const struct target *first, int 
     if (target_has_no_name(&parts))
         return TARGET_FOREIGN;
     if (parts.last == PATH_NAME && target_is_same_parent(t, first))
-        return target_find_in_parent_of(t, first);
+        return target_find_in_parent_of(t, first, want);
     const uint64_t words = want & TARGET_LATER ? parent_guess_word(at, path, parts.parent_length) : 0;
     if (parts.last == PATH_NAME && target_find_guessed(t, words))
         return TARGET_MANAGED;

@@ -191,6 +191,8 @@ static inline bool target_cannot_tell(long code)
 }
 /* Looks the name up again. 0 or -errno. */
 int target_look(struct target *);
+/* The same, but another daemon is not asked (unasked). */
+int target_look_here(struct target *);
 /* The same, but a new name that is about to be made is pending, whichever its home is, and not waited for. */
 int target_peek(struct target *);
 /* The same for what its home has just said of it: MESSAGE_EXISTS (and where, in scratch->answer) or MESSAGE_ABSENT. */

@@ -28,14 +28,14 @@ int target_in_directory(struct target *t, struct names_root *root, struct dirid 
  * words do not lead to it any more, nothing is known of the name. */
 static int target_look_up(struct target *t, unsigned want)
 {
-    t->unasked = false;
     int code = names_find(t->root, t->dir, t->name, t->length, &t->found), loaded = 0;
     for (int i = 0; code == 0 && loaded == 0 && !root_of_is_loaded(&t->found) && i < TRIES_MAX; i++)
         if ((loaded = target_load(t)) == 0)
             code = names_find(t->root, t->dir, t->name, t->length, &t->found);
     if (target_cannot_tell(loaded))
         return loaded;
-    if (code == 0)
+    t->unasked = code == 0 && (want & TARGET_ASKS) && !t->slash && remote_is(t);
+    if (code == 0 && !t->unasked)
         code = remote_look(t, want, true);
     return code == -ESTALE ? -ENOENT : code; /* in between there was nothing, and so nothing is there */
 }
@@ -43,6 +43,11 @@ static int target_look_up(struct target *t, unsigned want)
 int target_look(struct target *t)
 {
     return target_look_up(t, 0);
+}
+
+int target_look_here(struct target *t)
+{
+    return target_look_up(t, TARGET_ASKS);
 }
 
 int target_peek(struct target *t)

@@ -113,10 +113,10 @@ static void wrap_names_drop(struct side *side)
 /* How a call about two paths goes on: TARGET_FOREIGN, both are foreign; TARGET_MANAGED, at least one is ours; or
  * -errno. */
 static int wrap_names_find_sides(struct side *from, int from_at, const char *from_path, unsigned want, struct side *to,
-                                 int to_at, const char *to_path, struct scratch *seen)
+                                 int to_at, const char *to_path, unsigned to_want, struct scratch *seen)
 {
     int one = wrap_names_find_side(from, NULL, from_at, from_path, want, seen);
-    int two = wrap_names_find_side(to, from, to_at, to_path, TARGET_MAKES, NULL);
+    int two = wrap_names_find_side(to, from, to_at, to_path, to_want, NULL);
     if (one >= 0 && two >= 0)
         return from->is_managed || to->is_managed         ? TARGET_MANAGED
                : one == TARGET_ROOT || two == TARGET_ROOT ? TARGET_ROOT
@@ -142,7 +142,7 @@ __attribute__((noinline)) static int wrap_names_rename_sides(int from_at, const 
                                                              unsigned flags, struct scratch *seen, int *how)
 {
     struct side one, two;
-    *how = wrap_names_find_sides(&one, from_at, from, TARGET_MAKES, &two, to_at, to, seen);
+    *how = wrap_names_find_sides(&one, from_at, from, TARGET_MAKES, &two, to_at, to, MAKES, seen);
     if (*how == TARGET_MANAGED)
         return (int)wrap_answer(operate_rename(&one, &two, flags));
     if (*how == TARGET_ROOT && (wrap_names_ends_in_dots(from) || wrap_names_ends_in_dots(to)))
@@ -207,7 +207,7 @@ __attribute__((noinline)) static int wrap_names_link_sides(int from_at, const ch
 {
     struct stat stat;
     struct side one, two;
-    *how = wrap_names_find_sides(&one, from_at, from, want, &two, to_at, to, seen);
+    *how = wrap_names_find_sides(&one, from_at, from, want, &two, to_at, to, TARGET_MAKES, seen);
     if (*how == TARGET_MANAGED)
         return (int)wrap_answer(operate_link(&one, &two, flags));
     if ((*how == -ENOTDIR || *how == -ELOOP || *how == -ENOENT) &&

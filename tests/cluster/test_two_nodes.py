@@ -49,6 +49,31 @@ def test_a_rename_is_seen(pair, one, other):
     assert len(list(pair.root.glob(".shunt/b/*/*/*/*"))) == 1, "one place"
 
 
+# Renames a file, and for `-` a directory, onto what the other node has made under eight names of each kind; with NOREPLACE first.
+ONTO = """
+import ctypes, errno, os
+libc = ctypes.CDLL(None, use_errno=True)
+def renamed(i, kind, old, flags):
+    (os.mkdir if old == "-" else lambda path: open(path, "x").close())(f"out/{old}")
+    code = libc.renameat2(-100, f"out/{old}".encode(), -100, f"out/{kind}{i}".encode(), flags)
+    said = "0" if code == 0 else errno.errorcode[ctypes.get_errno()]
+    if code != 0:
+        (os.rmdir if old == "-" else os.unlink)(f"out/{old}")
+    return said
+for kind in "defln":
+    print(kind, *sorted({" ".join(renamed(i, kind, old, flags) for flags in (1, 0) for old in "-x") for i in range(8)}))
+"""
+
+
+def test_a_file_is_renamed_onto_whatever_is_there(pair):
+    """Which its home says, be that the other node or its own: an empty directory, one that is not, a file, a link, nothing."""
+    pair.sh("b", "cd out; for i in $(seq 0 7); do mkdir d$i e$i; echo text >f$i; : >e$i/x; ln -s . l$i; done")
+    said = pair.on("a", sys.executable, "-c", ONTO, cwd=pair.root).check().splitlines()
+    assert said == ["d EEXIST EEXIST 0 EISDIR", "e EEXIST EEXIST ENOTEMPTY EISDIR", "f EEXIST EEXIST ENOTDIR 0",
+                    "l EEXIST EEXIST ENOTDIR 0", "n 0 EEXIST 0 EISDIR"]
+    assert pair.sh("b", "cd out; ls -d f0 l7 n3; cat f0 f7 l0 l7") == "f0\nl7\nn3\n"
+
+
 LOOK = "import os\nfor i in range(100): os.stat(f'out/{i}'); open(f'out/{i}').close(); os.access(f'out/{i}', 4)"
 
 
