@@ -71,24 +71,32 @@ def call(session, node, stream):
     return subprocess.run(words, input=stream, stdout=subprocess.PIPE, timeout=60, check=True).stdout
 
 
-def counter(session, name):
-    return session.status()["counters"][name]
+def counter(session, name, node="a"):
+    return session.status("--node", node)["counters"][name]
+
+
+class Heard:
+    """What the daemon that connected to the other's said to that from its first word on: either may be the first to find the other
+    in the session."""
+
+    def __init__(self, session, tap):
+        streams = {node: [said for said in tap.streams(port_of(session, node)).values() if FRAME in said] for node in "ab"}
+        assert any(streams.values()), f"frames and packets by ports: {network_tap.count_segments(tap.file.read_bytes(), FRAME)}"
+        self.to, self.by = ("a", "b") if streams["a"] else ("b", "a")
+        self.streams = streams[self.to]
+        assert b"moved" in b"".join(self.streams), "frames are authenticated, not secret: else this shows nothing"
 
 
 @pytest.fixture
 def heard(session, tmp_path):
-    """Nodes a and b at work, and what b has said to a from its first word on."""
+    """Nodes a and b at work, and what one has said to the other."""
     session.start("a")
-    session.wait_for(lambda: address_of(session, "a"))  # else a may find b in the session first, and be the one that connects
     with Tap(session, "a", tmp_path / "packets") as tap:
         session.start("b")
         session.sh("a", "mkdir out; echo theirs >out/kept")
-        session.sh("b", "for i in $(seq 16); do echo mine >out/made; mv out/made out/moved-$i; rm out/moved-$i; done; ls out")
-    said = [stream for stream in tap.streams(port_of(session, "a")).values() if FRAME in stream]
-    assert said and b"moved" in b"".join(said), (  # frames are authenticated, not secret: else this test shows nothing
-        f"a is {port_of(session, 'a')}, b is {port_of(session, 'b')}, frames and packets by ports: "
-        f"{network_tap.count_segments(tap.file.read_bytes(), FRAME)}")
-    return said
+        for node in "ba":
+            session.sh(node, "for i in $(seq 16); do echo mine >out/made; mv out/made out/moved-$i; rm out/moved-$i; done; ls out")
+    return Heard(session, tap)
 
 
 def assert_unharmed(session):
@@ -102,21 +110,21 @@ def assert_unharmed(session):
 @pytest.mark.parametrize("noise", [b"", b"GET / HTTP/1.0\r\n\r\n", b"\0" * 100000, bytes(range(256)) * 400, FRAME * 20000],
                          ids=["nothing", "http", "zeros", "bytes", "frames"])
 def test_noise_changes_nothing(heard, session, noise):
-    assert b"out" not in call(session, "a", noise)
+    assert b"out" not in call(session, heard.to, noise)
     assert_unharmed(session)
 
 
 @ONE_NETWORK
 def test_what_was_heard_is_of_no_use_later(heard, session):
     """The whole conversation of a daemon that was there, said again when it is gone: every frame of it is refused."""
-    session.stop("b")
-    before = counter(session, "frames_dropped")
-    for stream in heard:
-        assert FRAME not in call(session, "a", stream)
-    assert counter(session, "frames_dropped") > before
-    session.start("b")
-    for stream in heard:
-        assert FRAME not in call(session, "a", stream)
+    session.stop(heard.by)
+    before = counter(session, "frames_dropped", heard.to)
+    for stream in heard.streams:
+        assert FRAME not in call(session, heard.to, stream)
+    assert counter(session, "frames_dropped", heard.to) > before
+    session.start(heard.by)
+    for stream in heard.streams:
+        assert FRAME not in call(session, heard.to, stream)
     assert_unharmed(session)
     assert session.names("a", "out") == ["kept"]
 
@@ -124,19 +132,19 @@ def test_what_was_heard_is_of_no_use_later(heard, session):
 @ONE_NETWORK
 def test_what_was_heard_is_of_no_use_at_once(heard, session):
     """The daemon that said it is still there; to repeat it is to claim to be that one."""
-    for stream in heard:
-        assert FRAME not in call(session, "a", stream)
+    for stream in heard.streams:
+        assert FRAME not in call(session, heard.to, stream)
     assert_unharmed(session)
 
 
 @ONE_NETWORK
 def test_a_frame_that_was_changed_is_refused(heard, session):
-    session.stop("b")
-    before = counter(session, "frames_dropped")
-    for stream in heard:
-        call(session, "a", stream.replace(b"moved", b"kept\0"))
-    assert counter(session, "frames_dropped") > before
-    session.start("b")
+    session.stop(heard.by)
+    before = counter(session, "frames_dropped", heard.to)
+    for stream in heard.streams:
+        call(session, heard.to, stream.replace(b"moved", b"kept\0"))
+    assert counter(session, "frames_dropped", heard.to) > before
+    session.start(heard.by)
     assert_unharmed(session)
 
 
