@@ -214,7 +214,7 @@ static int rename_hold_in_order(struct shuntd *shuntd, struct operation *from, s
     return home_rpc_request(shuntd, rename_is_before(from, to) ? from : to, NAME_CLAIM, NAME_EVEN_ABSENT, NULL, rename_held);
 }
 
-/* Somebody else has one of them: who waits for that holds none that comes after it. */
+/* Somebody else has one of them. While one is waited for, none that comes after it is held. */
 static int rename_not_at_once(struct shuntd *shuntd, struct operation *from, struct operation *to)
 {
     int code = home_rpc_let_go(shuntd, from);

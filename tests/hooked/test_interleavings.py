@@ -261,7 +261,7 @@ def test_who_asks_for_a_name_whose_unlink_is_predicted_finds_it(stage, build, gu
 @guarded("ahead-kept")
 @pytest.mark.parametrize("node, asking, answer", [("a", "make('n')", "None"), ("b", "os.path.exists('n')", "False"),
                                                   ("b", "os.mkdir('n')", "None"), ("c", "os.rename('x', 'n')", "None")])
-def test_who_asks_for_a_name_to_which_a_rename_is_predicted_has_it(stage, build, guard, node, asking, answer):
+def test_a_predicted_target_of_a_rename_goes_to_the_process_that_asks(stage, build, guard, node, asking, answer):
     number = in_a_row(stage, build)
     stage.begin(guard)
     stage.does("b", f"make('x'), [make(f'old-{{i}}') for i in range({number - 6}, {number})]")
@@ -274,7 +274,7 @@ def test_who_asks_for_a_name_to_which_a_rename_is_predicted_has_it(stage, build,
 @pytest.mark.parametrize("node, asking, answer", [("a", "os.unlink('n')", "None"), ("b", "os.rename('n', 'x')", "None"),
                                                   ("b", "make('n')", "EEXIST"), ("c", "os.rename('x', 'n')", "None"),
                                                   ("b", "os.stat('n').st_nlink", "1")])
-def test_who_asks_for_a_name_that_is_kept_for_its_rename_finds_it(stage, build, guard, node, asking, answer):
+def test_a_name_that_is_kept_for_its_rename_is_found(stage, build, guard, node, asking, answer):
     """Its maker has renamed all that it has made before."""
     number = in_a_row(stage, build)
     stage.begin(guard)

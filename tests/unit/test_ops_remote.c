@@ -133,7 +133,7 @@ Test(ops_remote, what_somebody_has_is_asked_for_in_order)
     cr_assert_eq(result_of(tag), 0);
 }
 
-Test(ops_remote, who_ends_while_both_are_asked_holds_nothing)
+Test(ops_remote, a_client_that_ends_while_both_are_asked_holds_nothing)
 {
     const uint64_t ino = born("out", "a");
     remote_move_homes();
@@ -248,7 +248,7 @@ Test(ops_remote, what_is_removed_then_is_given_back)
     cr_assert_eq(result_of(tag), 0);
 }
 
-Test(ops_remote, who_ends_keeps_nothing)
+Test(ops_remote, a_client_that_ends_keeps_nothing)
 {
     remote_rename_some();
     remote_make("t100", 100);
