@@ -5,6 +5,7 @@
 import json
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -175,6 +176,23 @@ def test_cleanup_removes_what_a_killed_daemon_left(host, area):
     assert f"{area / 'killed'}: " in out and "alive" not in out
     assert host.run_dirs() == [alive["run_dir"]] and host.of(area / "alive")["state"] == "serving"
     assert host("cleanup").check() == ""
+
+
+@pytest.mark.parametrize("step", range(1, 9))
+def test_cleanup_that_was_interrupted_is_gone_on_with(host, shunt, area, step):
+    """Also where a daemon runs of which it cannot know whose it is: below another SHUNT_RUN_DIR."""
+    if shutil.which("strace") is None:
+        pytest.skip("strace is not there")
+    host.kill(host.start(area / "killed"))
+    (area / "elsewhere").mkdir(mode=0o700)
+    (area / "alive").mkdir()
+    elsewhere = {"SHUNT_RUN_DIR": area / "elsewhere"}
+    shunt("start", "--root", area / "alive", **elsewhere).check()
+    subprocess.run(["strace", "-o", "/dev/null", "-e", f"inject=unlinkat:signal=SIGTERM:when={step}", shunt.path, "cleanup"],
+                   env=environment(SHUNT_RUN_DIR=host.run_base), stdout=subprocess.DEVNULL, check=False)
+    host("cleanup").check()
+    assert [path for path in host.run_base.rglob("*") if path.is_file()] == []
+    shunt("stop", "--root", area / "alive", **elsewhere).check()
 
 
 def test_cleanup_of_a_job_ends_its_daemons_alone(host, area):

@@ -59,12 +59,13 @@ static void command_cleanup_tell(const struct session_here *here, const char *wh
 
 /* Files. */
 
-/* The names that shunt gives, in a directory that is that user's: nothing else. */
+/* The names that shunt gives, in a directory that is that user's: nothing else. What says whose they are goes last: of a
+ * directory that does not, any daemon that is found nowhere else may be the one. */
 static int command_cleanup_remove(const char *run_dir, uid_t uid)
 {
     static const char *const files[] = {
-        "index",          "channel", "channel.new", RUN_DIRS_ABOUT, LAYOUT_CATALOGUE "-boot", LAYOUT_CATALOGUE "-lock",
-        LAYOUT_CATALOGUE, "log"};
+        "index",          "channel", "channel.new", LAYOUT_CATALOGUE "-boot", LAYOUT_CATALOGUE "-lock",
+        LAYOUT_CATALOGUE, "log",     RUN_DIRS_ABOUT};
     struct stat stat;
     int code = 0, directory = open(run_dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (directory < 0)
