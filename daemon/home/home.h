@@ -288,6 +288,12 @@ static inline bool operation_is_prefetched(const struct operation *operation)
     return operation->state == OPERATION_PREFETCHED || operation->state == OPERATION_RETRACTED;
 }
 
+/* ... and may be a request's still. */
+static inline bool operation_may_be_attached(const struct operation *operation)
+{
+    return operation->state == OPERATION_PREFETCHED;
+}
+
 static inline bool operation_is_abandoned(const struct operation *operation)
 {
     return operation->state == OPERATION_RETRACTED || operation->state == OPERATION_ABANDONED;

@@ -39,8 +39,7 @@ static struct operation *rename_busy_at(struct shuntd *shuntd, struct dirid dir,
                                         enum operation_kind kind)
 {
     struct operation *operation = operation_find(shuntd->home, dir, name->text, name->length);
-    const bool is_for_it = operation != NULL && operation->kind == kind && operation_is_prefetched(operation) &&
-                           !operation_is_abandoned(operation);
+    const bool is_for_it = operation != NULL && operation->kind == kind && operation_may_be_attached(operation);
     return is_for_it ? NULL : operation;
 }
 

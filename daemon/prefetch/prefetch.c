@@ -91,8 +91,7 @@ struct name_answer prefetch_answer(const struct operation *operation)
                                 .entry = operation->before};
 }
 
-/* NULL: nobody is at work on that name of the message's. */
-static struct operation *prefetch_operation_on(const struct shuntd *shuntd, const struct message *message, unsigned i)
+struct operation *prefetch_operation_on(const struct shuntd *shuntd, const struct message *message, unsigned i)
 {
     const bool renames = message->type == MESSAGE_RENAME || message->type == MESSAGE_RENAMED;
     const struct message_text *name = i == 0 ? &message->name : &message->rename.to_name;
@@ -139,8 +138,8 @@ static int prefetch_look_after(struct shuntd *shuntd, struct operation *operatio
 {
     const struct stream *stream = prefetch_stream_of(shuntd, operation);
     const bool unused = stream->used < since && !BROKEN("unused-kept");
-    if (!operation_is_prefetched(operation) || operation_is_abandoned(operation) ||
-        (!unused && operation->id > stream->behind) || !grant_take_back(shuntd, operation))
+    if (!operation_may_be_attached(operation) || (!unused && operation->id > stream->behind) ||
+        !grant_take_back(shuntd, operation))
         return 0;
     return unused ? prefetch_give_back(shuntd, operation) : prefetch_release(shuntd, operation);
 }
@@ -178,8 +177,7 @@ int prefetch_client_exits(struct shuntd *shuntd, uint64_t client)
          link = next) {
         struct operation *operation = LINK_OF(link, struct operation, all);
         next = link->next;
-        if (operation_is_prefetched(operation) && !operation_is_abandoned(operation) &&
-            prefetch_stream_of(shuntd, operation)->client == client)
+        if (operation_may_be_attached(operation) && prefetch_stream_of(shuntd, operation)->client == client)
             code = prefetch_release(shuntd, operation);
     }
     return code;
@@ -194,8 +192,8 @@ int prefetch_leave_leaf(struct shuntd *shuntd, const struct home_dir *dir, uint3
     for (struct link *link = operations->next; link != operations && code == 0; link = next) {
         struct operation *operation = LINK_OF(link, struct operation, all);
         next = link->next;
-        if (!operation_is_prefetched(operation) || operation_is_abandoned(operation) || operation->kind != OPERATION_CREATE ||
-            operation->dir != dir || operation->place.leaf != leaf || !grant_take_back(shuntd, operation))
+        if (!operation_may_be_attached(operation) || operation->kind != OPERATION_CREATE || operation->dir != dir ||
+            operation->place.leaf != leaf || !grant_take_back(shuntd, operation))
             continue;
         prefetch_stream_of(shuntd, operation)->reserved = prefetch_stream_of(shuntd, operation)->granted =
             0; /* they are predicted again */
@@ -226,7 +224,7 @@ int prefetch_attach_request(struct shuntd *shuntd, const struct listen_request *
                             bool *claimed)
 {
     struct operation *operation = prefetch_operation_on(shuntd, &request->message, 0);
-    if (operation == NULL || !operation_is_prefetched(operation) || operation_is_abandoned(operation))
+    if (operation == NULL || !operation_may_be_attached(operation))
         return 0;
     if (operation->kind != kind || !fits ||
         (kind == OPERATION_CREATE && operation->leaf.generation != operation->dir->leaves.generation))

@@ -109,14 +109,9 @@ int prefetch_follow_rename(struct shuntd *shuntd, const struct operation *from, 
 int prefetch_take_rename(struct shuntd *shuntd, const struct listen_request *request, enum operation_kind kind,
                          struct operation **taken)
 {
-    const struct message *message = &request->message;
-    const bool is_old = kind == OPERATION_RENAME_FROM;
-    const struct message_text *name = is_old ? &message->name : &message->rename.to_name;
-    struct operation *operation =
-        operation_find(shuntd->home, is_old ? message->dir : message->rename.to_dir, name->text, name->length);
+    struct operation *operation = prefetch_operation_on(shuntd, &request->message, kind == OPERATION_RENAME_TO ? 1 : 0);
     *taken = NULL;
-    if (operation == NULL || operation->kind != kind || !operation_is_prefetched(operation) ||
-        operation_is_abandoned(operation))
+    if (operation == NULL || operation->kind != kind || !operation_may_be_attached(operation))
         return 0;
     *taken = operation;
     shuntd->counts.prefetched++;

@@ -59,6 +59,8 @@ struct prefetch_name {
 
 /* Another daemon is home of it. */
 bool prefetch_is_elsewhere(const struct shuntd *, const struct home_dir *, const char *name, size_t length);
+/* The operation on the first (0) or the second name (1) of a request of this node. NULL: nobody is at work on it. */
+struct operation *prefetch_operation_on(const struct shuntd *, const struct message *, unsigned i);
 /* Asks for it. 0; 1: not for it nor for those after it; or a fatal -errno. */
 int prefetch_ask(struct shuntd *, const struct prefetch_name *);
 /* The next names are to be asked for: how far ahead, which is window; 0: they were, or there is no memory. */

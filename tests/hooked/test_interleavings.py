@@ -160,6 +160,15 @@ def answers_or_waits(stage, guard, call, answer):
         stage.waits(call)
 
 
+def asks_for_what_is_foreseen(stage, guard, there, row, asks):
+    """What b makes, what c does in a row, from which 'n' follows, and (a node, its call, the answer)."""
+    node, asking, answer = asks
+    stage.begin(guard)
+    stage.does("b", there)
+    stage.does("c", row)
+    answers_or_waits(stage, guard, stage.call(node, asking), answer)
+
+
 @guarded("ahead-kept")
 @pytest.mark.parametrize("node, asking, answer", [("a", "make('n')", "None"), ("b", "make('n')", "None"),
                                                   ("b", "os.path.exists('n')", "False"), ("c", "os.mkdir('n')", "None"),
@@ -167,11 +176,8 @@ def answers_or_waits(stage, guard, call, answer):
 def test_who_asks_for_a_name_that_is_reserved_ahead_has_it(stage, build, guard, node, asking, answer):
     """Its daemon holds it for c, whose process has made the names before it."""
     number = in_a_row(stage, build)
-    stage.begin(guard)
-    stage.does("b", "make('x')")
-    stage.does("c", f"[make(f'name-{{i}}') for i in range({number - 6}, {number})]")
-    asks = stage.call(node, asking)
-    answers_or_waits(stage, guard, asks, answer)
+    asks_for_what_is_foreseen(stage, guard, "make('x')", f"[make(f'name-{{i}}') for i in range({number - 6}, {number})]",
+                              (node, asking, answer))
 
 
 @guarded("ahead-unclaimed")
@@ -251,11 +257,9 @@ def test_a_listing_that_finds_no_file_looks_again(stage, guard, other):
                                                   ("b", "make('n')", "EEXIST"), ("c", "os.rename('x', 'n')", "None")])
 def test_who_asks_for_a_name_whose_unlink_is_predicted_finds_it(stage, build, guard, node, asking, answer):
     number = in_a_row(stage, build)
-    stage.begin(guard)
-    stage.does("b", f"make('x'), [make(f'name-{{i}}') for i in ({number}, *range({number} - 6, {number}))]")
-    stage.does("c", f"[os.unlink(f'name-{{i}}') for i in range({number - 6}, {number})]")
-    asks = stage.call(node, asking)
-    answers_or_waits(stage, guard, asks, answer)
+    there = f"make('x'), [make(f'name-{{i}}') for i in ({number}, *range({number} - 6, {number}))]"
+    asks_for_what_is_foreseen(stage, guard, there, f"[os.unlink(f'name-{{i}}') for i in range({number - 6}, {number})]",
+                              (node, asking, answer))
 
 
 @guarded("ahead-kept")
@@ -263,11 +267,9 @@ def test_who_asks_for_a_name_whose_unlink_is_predicted_finds_it(stage, build, gu
                                                   ("b", "os.mkdir('n')", "None"), ("c", "os.rename('x', 'n')", "None")])
 def test_a_predicted_target_of_a_rename_goes_to_the_process_that_asks(stage, build, guard, node, asking, answer):
     number = in_a_row(stage, build)
-    stage.begin(guard)
-    stage.does("b", f"make('x'), [make(f'old-{{i}}') for i in range({number - 6}, {number})]")
-    stage.does("c", f"[os.rename(f'old-{{i}}', f'name-{{i}}') for i in range({number - 6}, {number})]")
-    asks = stage.call(node, asking)
-    answers_or_waits(stage, guard, asks, answer)
+    there = f"make('x'), [make(f'old-{{i}}') for i in range({number - 6}, {number})]"
+    row = f"[os.rename(f'old-{{i}}', f'name-{{i}}') for i in range({number - 6}, {number})]"
+    asks_for_what_is_foreseen(stage, guard, there, row, (node, asking, answer))
 
 
 @guarded("ahead-kept")
@@ -277,12 +279,9 @@ def test_a_predicted_target_of_a_rename_goes_to_the_process_that_asks(stage, bui
 def test_a_name_that_is_kept_for_its_rename_is_found(stage, build, guard, node, asking, answer):
     """Its maker has renamed all that it has made before."""
     number = in_a_row(stage, build)
-    stage.begin(guard)
-    stage.does("b", "make('x')")
     made = "(make(f'name-{i}'), os.rename(f'name-{i}', f'new-{i}'))"
-    stage.does("c", f"[{made} for i in range({number - 6}, {number})], make('n')")
-    asks = stage.call(node, asking)
-    answers_or_waits(stage, guard, asks, answer)
+    asks_for_what_is_foreseen(stage, guard, "make('x')", f"[{made} for i in range({number - 6}, {number})], make('n')",
+                              (node, asking, answer))
 
 
 @guarded("whole-unfinished")

@@ -5,7 +5,6 @@
 import json
 import os
 import pathlib
-import shutil
 import signal
 import subprocess
 import tempfile
@@ -181,8 +180,6 @@ def test_cleanup_removes_what_a_killed_daemon_left(host, area):
 @pytest.mark.parametrize("step", range(1, 9))
 def test_cleanup_that_was_interrupted_is_gone_on_with(host, shunt, area, step):
     """Also where a daemon runs of which it cannot know whose it is: below another SHUNT_RUN_DIR."""
-    if shutil.which("strace") is None:
-        pytest.skip("strace is not there")
     host.kill(host.start(area / "killed"))
     (area / "elsewhere").mkdir(mode=0o700)
     (area / "alive").mkdir()
