@@ -121,12 +121,13 @@ print(made)
 def test_who_leaves_while_somebody_works_there(three, who):
     """Until it is done, or there is no daemon on its node any more."""
     working = three.begin("exec", "a", "--", sys.executable, "-c", WORK_ON, stdout=subprocess.PIPE, text=True)
-    working.stdout.readline()
+    assert working.stdout.readline() == "\n"
     three.stop(who)
     three.sh("c", "ls 4")
     if who == "b":
         three.stop("a")
-    made = int(working.communicate(timeout=60)[0])
+    made = int(working.stdout.read())  # not communicate(), which passes over what was read with the line before
+    assert working.wait(60) == 0
     assert len(three.names("c", "4")) == made + 1
 
 

@@ -20,7 +20,8 @@ class Member:
 
     def __init__(self, stream):
         self.socket, self.rest = stream, b""
-        self.me = int(self.lines()[0])
+        # What comes after its number, and may be there by now, stays in the socket for `lines`.
+        self.me = int(stream.makefile("rb", buffering=0).readline())
 
     def lines(self):
         """What it has said since, or None: it has left."""
