@@ -3,7 +3,8 @@
 # SPDX-FileCopyrightText: The shunt authors
 """Nodes with a Linux kernel of their own, on this machine, which share a file system through that kernel's client.
 
-    kernel_nodes.py start FS COUNT        ocfs2, gfs2, nfs or ceph, at /mnt/shared of the nodes 1 to COUNT
+    kernel_nodes.py start FS COUNT [MS]   ocfs2, gfs2, nfs or ceph, at /mnt/shared of the nodes 1 to COUNT; each request to the
+                                          disk of ocfs2, gfs2 or the NFS server takes so many milliseconds longer
     kernel_nodes.py run NODE COMMAND...   by the node's shell
     kernel_nodes.py off NODE              its power is off: nothing is told, nothing is synced
     kernel_nodes.py boot NODE             it boots, and mounts
@@ -143,10 +144,10 @@ class Cluster:
 
     # What begins
 
-    def start(self, kind, count):
+    def start(self, kind, count, disk_ms=0):
         assert not self.state["pids"], f"{self.run_dir}: nodes run already: kernel_nodes.py stop"
         self.run_dir.mkdir(parents=True, exist_ok=True)
-        self.state.update(kind=kind, count=count, server_address="")
+        self.state.update(kind=kind, count=count, disk_ms=disk_ms, server_address="")
         members = [*([SERVER] if kind == "nfs" else []), *self.nodes]
         self.start_network(members)
         with open(self.disk(), "wb") as disk:
@@ -200,8 +201,8 @@ class Cluster:
         own.mkdir()
         folders = REPOSITORY if REPOSITORY in self.build.parents else f"{REPOSITORY}:{self.build}"
         options = os.environ.get("SHUNT_TEST_NFS_OPTIONS", "vers=4.2")
-        told = {"node": node, "nfs_options": options, "count": len(self.nodes), "fs": self.kind, "network": NETWORK, "server": SERVER, "here": HERE,
-                "folders": folders}
+        told = {"node": node, "nfs_options": options, "count": len(self.nodes), "fs": self.kind, "disk_ms": self.state["disk_ms"],
+                "network": NETWORK, "server": SERVER, "here": HERE, "folders": folders}
         words = [prepared() / "linux", f"mem={MEMORY[node == SERVER]}", f"uml_dir={own}/", "umid=node",
                  f"ubd0={overlay},{prepared()}/root.img", *([f"ubd1{'' if node == SERVER else 'c'}={self.disk()}"] if has_disk else []),
                  "root=/dev/ubda", "rw", "init=/sbin/init", "con=null", "con0=null,fd:1", "panic=-1",
@@ -304,11 +305,11 @@ class Cluster:
 def main(words):
     cluster = Cluster(os.environ.get("SHUNT_KERNELS_RUN", "/dev/shm/shunt-kernels"))
     verb, rest = (words[0], words[1:]) if words else ("", [])
-    if verb == "start" and len(rest) == 2 and rest[0] in KINDS and rest[1].isdigit() and 0 < int(rest[1]) < SERVER:
+    if verb == "start" and len(rest) in (2, 3) and rest[0] in KINDS and all(map(str.isdigit, rest[1:])) and 0 < int(rest[1]) < SERVER:
         if what_is_missing(rest[0]):
             sys.exit(f"kernel_nodes.py: {what_is_missing(rest[0])}")
         prepare()
-        cluster.start(rest[0], int(rest[1]))
+        cluster.start(rest[0], *map(int, rest[1:]))
     elif verb == "run" and len(rest) > 1:
         sys.exit(subprocess.run([*cluster.ssh(int(rest[0])), " ".join(rest[1:])], check=False).returncode)
     elif verb in ("off", "boot", "freeze", "thaw", "cut", "mend") and len(rest) == 1:

@@ -4,7 +4,7 @@
 """What nodes with kernels of their own do in a second, each with files of its own, and what it costs: natively in a directory for
 each, natively in one of all, and in that under shunt, by turns.
 
-    tests/kernels/rates.py KIND COUNT [--rounds N] [--files N] [--mixed]
+    tests/kernels/rates.py KIND COUNT [--rounds N] [--files N] [--mixed] [--disk-ms N]
 
 KIND and COUNT as for kernel_nodes.py, which starts them; $SHUNT_BUILD is the build (build). Measured are creates, renames to a new
 name, checkpoints (FILE.tmp is made and becomes FILE) and unlinks, of numbered names, or with --mixed of names in no order. Said are
@@ -130,7 +130,7 @@ def main(options):
     kernel_nodes.prepare()
     cluster = kernel_nodes.Cluster(tempfile.mkdtemp(prefix="shunt-kernels.", dir="/dev/shm"))
     try:
-        cluster.start(options.kind, options.count)
+        cluster.start(options.kind, options.count, options.disk_ms)
         for placement in ("auto", "branch"):
             root = f"/mnt/shared/shunt-{placement}"
             cluster.must(1, f"mkdir {root}")
@@ -150,5 +150,6 @@ if __name__ == "__main__":
         parser.add_argument("count", type=int)
         parser.add_argument("--rounds", type=int, default=7)
         parser.add_argument("--files", type=int, default=300, help="of each node, in each phase")
+        parser.add_argument("--disk-ms", type=int, default=0, help="what each request to the disk takes longer, as a SAN's (not ceph)")
         parser.add_argument("--mixed", action="store_true", help="names in no order")
         main(parser.parse_args())

@@ -7,6 +7,14 @@ set -eu
 . /run/node
 at=/mnt/shared disk=/dev/ubdb
 
+# Each request to the disk that all have takes so much longer.
+slow_disk() {
+    modprobe dm-delay
+    [ -e /dev/mapper/shared ] || dmsetup create shared --noudevsync --table "0 $(blockdev --getsz "$disk") delay $disk 0 $disk_ms"
+    dmsetup mknodes shared
+    disk=/dev/mapper/shared
+}
+
 until_it_does() { # COMMAND...: it takes a while to begin
     for _ in $(seq 200); do
         "$@" >/dev/null 2>&1 && return
@@ -73,6 +81,7 @@ nfs_serve() {
     rpc.nfsd -N 3 8
 }
 
+[ "$disk_ms" -eq 0 ] || [ ! -b "$disk" ] || slow_disk
 case $1:$fs in
 format:ocfs2)
     ocfs2_cluster
