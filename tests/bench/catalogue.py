@@ -9,7 +9,6 @@ looks through the root; next to find(1) in a plain tree of the same names. On an
 kernel's caches are dropped, for which it takes the superuser; without, they are warm, and the findings say so. And on a CephFS:
 before each its client is mounted again, and the requests to its metadata server are counted."""
 
-import argparse
 import contextlib
 import os
 import pathlib
@@ -127,7 +126,7 @@ class Measured:
 
 def findings(options):
     names = options.catalogue_names
-    with listing.ext4(argparse.Namespace(**{**vars(options), "listed": 2 * names})) as directory:
+    with listing.ext4(options, 2 * names) as directory:
         measured = Measured(options, directory, names)
         measured.measure()
     yield measuring.Finding(10, f"catalogues, {2 * names:,} names of 16 bytes", "bytes a name", [measured.size / (2 * names)],

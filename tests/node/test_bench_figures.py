@@ -17,7 +17,8 @@ import pass_through  # noqa: E402: of the directory above
 PYTHON = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else sys.executable
 COUNTED = ("files redirected", "functions that move data", "shared memory for a thread")
 MOUNTS = {"pass_through": ("bindfs", "/dev/fuse"), "listing": ("an ext4 on a loop device", "/dev/loop-control"),
-          "moving": ("an ext4 on a loop device", "/dev/loop-control"),
+          "moving": ("an ext4 on a loop device", "/dev/loop-control"), "catalogue": ("an ext4 on a loop device", "/dev/loop-control"),
+          "through_mount": ("bindfs", "/dev/fuse"),
           "remote": ("a slow file system", "/dev/fuse")}
 
 
@@ -52,7 +53,8 @@ def measured(build, area, script, *words):
 
 
 @pytest.mark.parametrize("script, figure", [("calls", 2), ("rates", 2), ("pass_through", 3), ("listing", 4), ("daemon_cost", 5),
-                                            ("remote", 6), ("memory", 7), ("data", 8), ("solo", 9), ("moving", 16)])
+                                            ("remote", 6), ("memory", 7), ("data", 8), ("solo", 9), ("catalogue", 10), ("limit", 11),
+                                            ("through_mount", 13), ("moving", 16)])
 def test_a_benchmark(build, area, script, figure):
     skip_where_something_is_missing(script)
     whole = measured(build, area, script)
