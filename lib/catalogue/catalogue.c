@@ -10,8 +10,9 @@
 #include "catalogue/environment.h"
 #include "catalogue/order.h"
 
-#define CATALOGUE_NODE 11  /* what LMDB adds to a record: header, offset, the byte that makes it even */
-#define CATALOGUE_PATHS 32 /* pages from a root to a leaf, in each of its trees, and what a split adds */
+#define CATALOGUE_NODE 11       /* what LMDB adds to a record: header, offset, the byte that makes it even */
+#define CATALOGUE_TOTAL "names" /* the key of how many there are */
+#define CATALOGUE_PATHS 32      /* pages from a root to a leaf, in each of its trees, and what a split adds */
 
 const char *catalogue_path(const struct catalogue *c)
 {
@@ -61,32 +62,31 @@ static int catalogue_find_proof(struct catalogue *c, MDB_txn *txn, const struct 
     return directory->mtime == now->mtime && directory->ctime == now->ctime;
 }
 
-/* Sorts the names, checks them, and sums them up. */
-static int catalogue_sum_up(struct catalogue_name *names, size_t count, struct codec_directory *directory)
+/* Sorts the names. Is each of them one? Then so many blocks have room for them, however they are cut. */
+static int catalogue_sort(struct catalogue_name *names, size_t count, uint64_t *blocks)
 {
+    uint64_t bytes = count * CODEC_NAME_FIXED;
     order_names(names, count);
-    directory->count = count;
     for (size_t i = 0; i < count; i++) {
-        const struct codec_name name = {0, names[i].name, strlen(names[i].name), names[i].ino, names[i].type};
-        if (!codec_name_is_valid(name.name, name.length) || !record_type_is_known(name.type))
+        const size_t length = strlen(names[i].name);
+        if (!codec_name_is_valid(names[i].name, length) || !record_type_is_known(names[i].type))
             return -EINVAL;
-        if (i > 0 && !strcmp(names[i - 1].name, name.name))
+        if (i > 0 && !strcmp(names[i - 1].name, names[i].name))
             return -EINVAL;
-        directory->length += name.length;
-        directory->sum = codec_sum(directory->sum, &name);
+        bytes += length;
     }
-    return 0;
+    *blocks = bytes / (CODEC_BLOCK_MAX - CODEC_NAME_FIXED - RECORD_NAME_MAX) + 1;
+    return count <= CODEC_COUNT_MAX && *blocks <= UINT32_MAX ? 0 : -EINVAL;
 }
 
-/* At most so many pages hold these names, with the branches above them: each is filled until the next name does not fit. */
-static uint64_t catalogue_pages(const struct catalogue *c, const struct codec_directory *directory)
+/* At most so many pages hold these blocks, with the branches above them: each is filled until the next block does not fit. */
+static uint64_t catalogue_pages(const struct catalogue *c, uint64_t blocks)
 {
-    const uint64_t each = CATALOGUE_NODE + CODEC_LIST_SIZE + CODEC_NAME_SIZE;
-    const uint64_t leaves = (directory->count * each + directory->length) / (c->page - 2 * CODEC_NAME_KEY_MAX) + 1;
+    const uint64_t leaves = blocks / (c->page / (CATALOGUE_NODE + CODEC_BLOCK_KEY_SIZE + CODEC_BLOCK_MAX)) + 1;
     return leaves + leaves / 8;
 }
 
-/* Moves a cursor to the first name of a list. */
+/* Moves a cursor to the first block of a list. */
 static int catalogue_seek(MDB_cursor *cursor, uint8_t list[CODEC_LIST_SIZE], MDB_val *key, MDB_val *value)
 {
     *key = (MDB_val){CODEC_LIST_SIZE, list};
@@ -113,31 +113,67 @@ static int catalogue_delete_list(MDB_cursor *cursor, uint64_t number)
     return code == MDB_NOTFOUND ? 0 : code;
 }
 
-/* A number higher than all that are there: the names come after all others then, and fill the pages. */
+/* A number higher than all that are there: its blocks come after all others then, and fill the pages. */
 static int catalogue_next_list(MDB_cursor *cursor, uint64_t *list)
 {
-    struct codec_name last;
+    uint64_t last;
+    uint32_t number;
     MDB_val key, value;
     int code = mdb_cursor_get(cursor, &key, &value, MDB_LAST);
     *list = 1;
     if (code == 0)
-        code = codec_name_decode(&last, key.mv_data, key.mv_size, value.mv_data, value.mv_size);
+        code = codec_block_key_decode(&last, &number, key.mv_data, key.mv_size);
     if (code == 0)
-        *list = last.list + 1;
+        *list = last + 1;
     return code == MDB_NOTFOUND ? 0 : code;
 }
 
-static int catalogue_append(MDB_cursor *cursor, uint64_t list, const struct catalogue_name *names, size_t count)
+/* One more block of a directory's list. */
+static int catalogue_append_block(MDB_cursor *cursor, struct codec_directory *directory, uint8_t *block, size_t size)
 {
-    uint8_t key_bytes[CODEC_NAME_KEY_MAX], value_bytes[CODEC_NAME_SIZE];
+    uint8_t key_bytes[CODEC_BLOCK_KEY_SIZE];
+    MDB_val key = {sizeof key_bytes, key_bytes}, value = {size, block};
+    codec_block_key(key_bytes, directory->list, (uint32_t)directory->blocks);
+    directory->blocks++;
+    directory->sum = codec_sum(directory->sum, block, size);
+    return mdb_cursor_put(cursor, &key, &value, MDB_APPEND);
+}
+
+static int catalogue_append(MDB_cursor *cursor, struct codec_directory *directory, const struct catalogue_name *names)
+{
+    uint8_t block[CODEC_BLOCK_MAX];
+    size_t used = 0;
     int code = 0;
-    for (size_t i = 0; i < count && code == 0; i++) {
-        const struct codec_name name = {list, names[i].name, strlen(names[i].name), names[i].ino, names[i].type};
-        MDB_val key = {codec_name_encode(key_bytes, value_bytes, &name), key_bytes};
-        MDB_val value = {sizeof value_bytes, value_bytes};
-        code = mdb_cursor_put(cursor, &key, &value, MDB_APPEND);
+    for (uint64_t i = 0; i < directory->count && code == 0; i++) {
+        const struct codec_name name = {names[i].name, strlen(names[i].name), names[i].ino, names[i].type};
+        const size_t more = codec_block_add(block, used, &name);
+        if (more == 0)
+            code = catalogue_append_block(cursor, directory, block, used);
+        used = more != 0 ? more : codec_block_add(block, 0, &name);
     }
-    return code;
+    return code == 0 && used > 0 ? catalogue_append_block(cursor, directory, block, used) : code;
+}
+
+/* How many names all lists have; a file that is new does not say. A code. */
+static int catalogue_total(struct catalogue *c, MDB_txn *txn, uint64_t *total)
+{
+    MDB_val key = {sizeof CATALOGUE_TOTAL - 1, CATALOGUE_TOTAL}, value;
+    int code = mdb_get(txn, c->about, &key, &value);
+    *total = 0;
+    return code == MDB_NOTFOUND ? 0 : code != 0 ? code : codec_total_decode(total, value.mv_data, value.mv_size);
+}
+
+/* A list of so many names goes, one of so many comes. */
+static int catalogue_count(struct catalogue *c, uint64_t gone, uint64_t come)
+{
+    uint8_t bytes[CODEC_TOTAL_SIZE];
+    MDB_val key = {sizeof CATALOGUE_TOTAL - 1, CATALOGUE_TOTAL}, value = {sizeof bytes, bytes};
+    uint64_t total;
+    int code = catalogue_total(c, c->batch, &total);
+    if (code != 0)
+        return code;
+    codec_total_encode(bytes, total - gone + come);
+    return mdb_put(c->batch, c->about, &key, &value, 0);
 }
 
 static int catalogue_put_directory(struct catalogue *c, struct dirid id, const struct codec_directory *directory)
@@ -150,8 +186,8 @@ static int catalogue_put_directory(struct catalogue *c, struct dirid id, const s
 }
 
 /* The names of a directory instead of the list that it had. */
-static int catalogue_replace(struct catalogue *c, struct dirid id, uint64_t old, struct codec_directory *directory,
-                             const struct catalogue_name *names)
+static int catalogue_replace(struct catalogue *c, struct dirid id, const struct codec_directory *old,
+                             struct codec_directory *directory, const struct catalogue_name *names)
 {
     MDB_cursor *cursor;
     int code = mdb_cursor_open(c->batch, c->names, &cursor);
@@ -160,10 +196,12 @@ static int catalogue_replace(struct catalogue *c, struct dirid id, uint64_t old,
     if (directory->count > 0)
         code = catalogue_next_list(cursor, &directory->list);
     if (code == 0)
-        code = catalogue_append(cursor, directory->list, names, directory->count);
-    if (code == 0 && old != 0)
-        code = catalogue_delete_list(cursor, old);
+        code = catalogue_append(cursor, directory, names);
+    if (code == 0 && old->list != 0)
+        code = catalogue_delete_list(cursor, old->list);
     mdb_cursor_close(cursor);
+    if (code == 0)
+        code = catalogue_count(c, old->count, directory->count);
     return code != 0 ? code : catalogue_put_directory(c, id, directory);
 }
 
@@ -177,21 +215,23 @@ static int catalogue_prepare(struct catalogue *c, struct dirid id, uint64_t page
         *old = (struct codec_directory){0};
     else if (code != 0)
         return environment_give_up(c, code);
-    return environment_make_room(c, pages + catalogue_pages(c, old) + CATALOGUE_PATHS);
+    return environment_make_room(c, pages + catalogue_pages(c, old->blocks) + CATALOGUE_PATHS);
 }
 
 int catalogue_put(struct catalogue *c, const struct catalogue_stamp *stamp, struct catalogue_name *names, size_t count,
                   unsigned flags)
 {
     struct codec_directory old,
-        directory = {.mtime = stamp->mtime, .ctime = stamp->ctime, .is_public = (flags & CATALOGUE_PUBLIC) != 0};
-    int code = catalogue_sum_up(names, count, &directory);
+        directory = {
+            .mtime = stamp->mtime, .ctime = stamp->ctime, .count = count, .is_public = (flags & CATALOGUE_PUBLIC) != 0};
+    uint64_t blocks;
+    int code = catalogue_sort(names, count, &blocks);
     if (code < 0)
         return code;
-    code = catalogue_prepare(c, stamp->id, catalogue_pages(c, &directory), &old);
+    code = catalogue_prepare(c, stamp->id, catalogue_pages(c, blocks), &old);
     if (code < 0)
         return code;
-    code = catalogue_replace(c, stamp->id, old.list, &directory, names);
+    code = catalogue_replace(c, stamp->id, &old, &directory, names);
     return code != 0 ? environment_give_up(c, code) : 0;
 }
 
@@ -232,17 +272,19 @@ static int catalogue_delete_marker(struct catalogue *c, struct dirid id)
     return code == MDB_NOTFOUND ? 0 : code;
 }
 
-static int catalogue_delete(struct catalogue *c, struct dirid id, uint64_t list)
+static int catalogue_delete(struct catalogue *c, struct dirid id, const struct codec_directory *old)
 {
     uint8_t bytes[CODEC_DIRECTORY_KEY_SIZE];
     MDB_val key = {sizeof bytes, bytes};
     MDB_cursor *cursor;
     codec_directory_key(bytes, id);
     int code = mdb_del(c->batch, c->directories, &key, NULL);
-    if (code == 0 && list != 0 && (code = mdb_cursor_open(c->batch, c->names, &cursor)) == 0) {
-        code = catalogue_delete_list(cursor, list);
+    if (code == 0 && old->list != 0 && (code = mdb_cursor_open(c->batch, c->names, &cursor)) == 0) {
+        code = catalogue_delete_list(cursor, old->list);
         mdb_cursor_close(cursor);
     }
+    if (code == 0)
+        code = catalogue_count(c, old->count, 0);
     return code == MDB_NOTFOUND ? 0 : code;
 }
 
@@ -252,7 +294,7 @@ int catalogue_drop(struct catalogue *c, struct dirid id)
     int code = catalogue_prepare(c, id, 0, &old);
     if (code < 0)
         return code;
-    code = catalogue_delete(c, id, old.list);
+    code = catalogue_delete(c, id, &old);
     if (code == 0)
         code = catalogue_delete_marker(c, id);
     return code != 0 ? environment_give_up(c, code) : 0;
@@ -282,23 +324,32 @@ static int catalogue_tell(const struct codec_name *record, catalogue_each *each,
     return each(context, &name, record->length);
 }
 
+/* All names of a block. 0, -EBADMSG, or what `each` said. */
+static int catalogue_walk_block(const MDB_val *block, struct codec_directory *seen, catalogue_each *each, void *context)
+{
+    struct codec_name name;
+    int answer = 0;
+    for (size_t at = 0; answer == 0 && at < block->mv_size; seen->count++) {
+        answer = codec_block_next(&name, block->mv_data, block->mv_size, &at);
+        if (answer == 0)
+            answer = catalogue_tell(&name, each, context);
+    }
+    return answer;
+}
+
 /* 1, -EBADMSG, or what `each` said. */
 static int catalogue_walk_list(MDB_cursor *cursor, const struct codec_directory *directory, catalogue_each *each, void *context)
 {
     struct codec_directory seen = {0};
-    struct codec_name name;
     uint8_t list[CODEC_LIST_SIZE];
     MDB_val key, value;
     codec_list(list, directory->list);
     int code = catalogue_seek(cursor, list, &key, &value);
     for (; code == 0 && catalogue_is_of_list(&key, list); code = mdb_cursor_get(cursor, &key, &value, MDB_NEXT)) {
-        int answer = codec_name_decode(&name, key.mv_data, key.mv_size, value.mv_data, value.mv_size);
-        if (answer == 0)
-            answer = catalogue_tell(&name, each, context);
+        const int answer = catalogue_walk_block(&value, &seen, each, context);
         if (answer != 0)
             return answer;
-        seen.count++;
-        seen.sum = codec_sum(seen.sum, &name);
+        seen.sum = codec_sum(seen.sum, value.mv_data, value.mv_size);
     }
     if (code != 0 && code != MDB_NOTFOUND)
         return environment_error(code);
@@ -359,16 +410,17 @@ int catalogue_marker(struct catalogue *c, const struct catalogue_stamp *now, str
 
 int catalogue_measure(struct catalogue *c, struct catalogue_size *size)
 {
-    MDB_stat directories, names;
+    MDB_stat directories;
     MDB_txn *txn;
+    uint64_t names;
     int error = environment_read(c, &txn);
     if (error < 0)
         return error;
     error = environment_error(mdb_stat(txn, c->directories, &directories));
     if (error == 0)
-        error = environment_error(mdb_stat(txn, c->names, &names));
+        error = environment_error(catalogue_total(c, txn, &names));
     if (error == 0)
-        *size = (struct catalogue_size){environment_bytes(c), directories.ms_entries, names.ms_entries};
+        *size = (struct catalogue_size){environment_bytes(c), directories.ms_entries, names};
     environment_read_end(c, txn);
     return error;
 }

@@ -64,9 +64,10 @@ struct catalogue_proof {
 /* Are the names of a directory known that has this stamp now? 1 or 0 or -errno. `proof` may be NULL. As catalogue_walk
  * and catalogue_measure, it sees what was committed, and may be called by any thread, also while another one writes. */
 int catalogue_proves(struct catalogue *, const struct catalogue_stamp *now, struct catalogue_proof *proof);
-/* Its names in the order of memcmp; a name (it is terminated) lives until `each` returns, which answers 0 to go on, anything
- * else to stop; that is the answer then. `each` may not change the catalogue. 1: all of them were told; 0: not known with this
- * stamp, none was told; -EBADMSG: damaged, and what was told counts for nothing. */
+/* Its names in the order of memcmp, in which a union's listing merges them; a name (it is terminated) lives until `each`
+ * returns, which answers 0 to go on, anything else to stop; that is the answer then. `each` may not change the catalogue. 1:
+ * all of them were told; 0: not known with this stamp, none was told; -EBADMSG: damaged, and what was told counts for nothing.
+ */
 typedef int catalogue_each(void *context, const struct catalogue_name *name, size_t length);
 int catalogue_walk(struct catalogue *, const struct catalogue_stamp *now, catalogue_each *each, void *context);
 

@@ -17,6 +17,13 @@ static uint8_t *codec_put_key(uint8_t *to, uint64_t number)
     return (uint8_t *)memcpy(to, &number, sizeof number) + sizeof number;
 }
 
+static uint64_t codec_get_key(const void *from)
+{
+    uint64_t number;
+    memcpy(&number, from, sizeof number);
+    return be64toh(number);
+}
+
 static uint8_t *codec_put64(uint8_t *to, uint64_t number)
 {
     number = htole64(number);
@@ -30,7 +37,8 @@ static uint64_t codec_get64(const uint8_t *from)
     return le64toh(number);
 }
 
-#define CODEC_PUBLIC 1 /* of a directory's flags */
+#define CODEC_PUBLIC 1                                               /* of a directory's flags */
+#define CODEC_BLOCK_NAMES (CODEC_BLOCK_MAX / (CODEC_NAME_FIXED + 1)) /* at most */
 
 void codec_about_encode(uint8_t to[CODEC_ABOUT_SIZE], struct dirid root)
 {
@@ -53,6 +61,19 @@ int codec_about_decode(struct dirid *root, const void *bytes, size_t size)
     return 0;
 }
 
+void codec_total_encode(uint8_t to[CODEC_TOTAL_SIZE], uint64_t total)
+{
+    codec_put64(to, total);
+}
+
+int codec_total_decode(uint64_t *total, const void *bytes, size_t size)
+{
+    if (size != CODEC_TOTAL_SIZE)
+        return -EBADMSG;
+    *total = codec_get64(bytes);
+    return 0;
+}
+
 void codec_directory_key(uint8_t to[CODEC_DIRECTORY_KEY_SIZE], struct dirid id)
 {
     codec_put_key(codec_put_key(to, id.ino), id.birth);
@@ -62,7 +83,7 @@ void codec_directory_encode(uint8_t to[CODEC_DIRECTORY_SIZE], const struct codec
 {
     uint8_t *at = codec_put64(codec_put64(to, (uint64_t)directory->mtime), (uint64_t)directory->ctime);
     at = codec_put64(codec_put64(at, directory->list), directory->count);
-    at = codec_put64(codec_put64(at, directory->length), directory->sum);
+    at = codec_put64(codec_put64(at, directory->blocks), directory->sum);
     codec_put64(at, directory->is_public ? CODEC_PUBLIC : 0);
 }
 
@@ -75,15 +96,15 @@ int codec_directory_decode(struct codec_directory *directory, const void *bytes,
                                           .ctime = (int64_t)codec_get64(from + 8),
                                           .list = codec_get64(from + 16),
                                           .count = codec_get64(from + 24),
-                                          .length = codec_get64(from + 32),
+                                          .blocks = codec_get64(from + 32),
                                           .sum = codec_get64(from + 40),
                                           .is_public = codec_get64(from + 48) == CODEC_PUBLIC};
     if (codec_get64(from + 48) > CODEC_PUBLIC)
         return -EBADMSG;
     if ((directory->list == 0) != (directory->count == 0) || directory->count > CODEC_COUNT_MAX)
         return -EBADMSG;
-    const bool fits = directory->length >= directory->count && directory->length <= directory->count * RECORD_NAME_MAX;
-    return fits ? 0 : -EBADMSG;
+    const bool fits = directory->blocks <= directory->count && directory->count <= directory->blocks * CODEC_BLOCK_NAMES;
+    return fits && directory->blocks <= UINT32_MAX ? 0 : -EBADMSG;
 }
 
 bool codec_name_is_valid(const char *name, size_t length)
@@ -98,41 +119,49 @@ void codec_list(uint8_t to[CODEC_LIST_SIZE], uint64_t list)
     codec_put_key(to, list);
 }
 
-static void codec_name_value(uint8_t to[CODEC_NAME_SIZE], const struct codec_name *name)
+void codec_block_key(uint8_t to[CODEC_BLOCK_KEY_SIZE], uint64_t list, uint32_t number)
 {
-    *codec_put64(to, name->ino) = name->type;
+    number = htobe32(number);
+    memcpy(codec_put_key(to, list), &number, sizeof number);
 }
 
-size_t codec_name_encode(uint8_t key[CODEC_NAME_KEY_MAX], uint8_t value[CODEC_NAME_SIZE], const struct codec_name *name)
+int codec_block_key_decode(uint64_t *list, uint32_t *number, const void *bytes, size_t size)
 {
-    memcpy(codec_put_key(key, name->list), name->name, name->length);
-    codec_name_value(value, name);
-    return CODEC_LIST_SIZE + name->length;
-}
-
-int codec_name_decode(struct codec_name *name, const void *key, size_t key_size, const void *value, size_t size)
-{
-    const uint8_t *from = value;
-    uint64_t list;
-    if (size != CODEC_NAME_SIZE || key_size < CODEC_LIST_SIZE)
+    if (size != CODEC_BLOCK_KEY_SIZE)
         return -EBADMSG;
-    memcpy(&list, key, sizeof list);
-    *name = (struct codec_name){.list = be64toh(list),
-                                .name = (const char *)key + CODEC_LIST_SIZE,
-                                .length = key_size - CODEC_LIST_SIZE,
-                                .ino = codec_get64(from),
-                                .type = from[8]};
-    if (name->list == 0 || !record_type_is_known(name->type))
+    memcpy(number, (const uint8_t *)bytes + CODEC_LIST_SIZE, sizeof *number);
+    *number = be32toh(*number);
+    *list = codec_get_key(bytes);
+    return *list != 0 ? 0 : -EBADMSG;
+}
+
+size_t codec_block_add(uint8_t block[CODEC_BLOCK_MAX], size_t used, const struct codec_name *name)
+{
+    if (CODEC_BLOCK_MAX - used < CODEC_NAME_FIXED + name->length)
+        return 0;
+    uint8_t *at = codec_put64(block + used, name->ino);
+    *at++ = name->type;
+    *at++ = (uint8_t)name->length;
+    memcpy(at, name->name, name->length);
+    return used + CODEC_NAME_FIXED + name->length;
+}
+
+int codec_block_next(struct codec_name *name, const uint8_t *block, size_t size, size_t *at)
+{
+    if (*at > size || size - *at < CODEC_NAME_FIXED)
+        return -EBADMSG;
+    const uint8_t *from = block + *at;
+    *name = (struct codec_name){
+        .name = (const char *)from + CODEC_NAME_FIXED, .length = from[9], .ino = codec_get64(from), .type = from[8]};
+    *at += CODEC_NAME_FIXED + name->length;
+    if (*at > size || !record_type_is_known(name->type))
         return -EBADMSG;
     return codec_name_is_valid(name->name, name->length) ? 0 : -EBADMSG;
 }
 
-uint64_t codec_sum(uint64_t sum, const struct codec_name *name)
+uint64_t codec_sum(uint64_t sum, const void *block, size_t size)
 {
-    uint8_t bytes[CODEC_NAME_SIZE + RECORD_NAME_MAX];
-    codec_name_value(bytes, name);
-    memcpy(bytes + CODEC_NAME_SIZE, name->name, name->length);
-    return record_sum(bytes, CODEC_NAME_SIZE + name->length, sum);
+    return record_sum(block, size, sum);
 }
 
 size_t codec_marker_encode(uint8_t to[CODEC_MARKER_MAX], const struct codec_marker *marker)

@@ -13,14 +13,16 @@
 
 #include "index/record.h"
 
-#define CATALOGUE_FORMAT 2 /* raised when what is in the file changes its meaning */
+#define CATALOGUE_FORMAT 3 /* raised when what is in the file changes its meaning */
 
 #define CODEC_ABOUT_SIZE 28
-#define CODEC_LIST_SIZE 8
+#define CODEC_TOTAL_SIZE 8
 #define CODEC_DIRECTORY_KEY_SIZE 16
 #define CODEC_DIRECTORY_SIZE 56
-#define CODEC_NAME_KEY_MAX (CODEC_LIST_SIZE + RECORD_NAME_MAX)
-#define CODEC_NAME_SIZE 9
+#define CODEC_LIST_SIZE 8 /* what all keys of a list begin with */
+#define CODEC_BLOCK_KEY_SIZE (CODEC_LIST_SIZE + 4)
+#define CODEC_BLOCK_MAX 998   /* bytes of names: of such blocks four fill a page of LMDB's of 4 KiB, to the last byte */
+#define CODEC_NAME_FIXED 10   /* bytes of a name in a block, before the name itself */
 #define CODEC_MARKER_FIXED 56 /* before the name of its mirrors */
 #define CODEC_MARKER_MAX (CODEC_MARKER_FIXED + RECORD_MIRROR_MAX)
 #define CODEC_HASH_SIZE 16
@@ -30,6 +32,10 @@
 void codec_about_encode(uint8_t to[CODEC_ABOUT_SIZE], struct dirid root);
 int codec_about_decode(struct dirid *root, const void *bytes, size_t size);
 
+/* The record that says how many names all lists have together. */
+void codec_total_encode(uint8_t to[CODEC_TOTAL_SIZE], uint64_t total);
+int codec_total_decode(uint64_t *total, const void *bytes, size_t size);
+
 #define CODEC_COUNT_MAX (1ull << 40) /* of names in a directory */
 
 struct codec_directory {
@@ -37,7 +43,7 @@ struct codec_directory {
     uint64_t list;   /* where its names are; 0: it has none */
     bool is_public;  /* everybody may list it */
     uint64_t count;  /* of its names */
-    uint64_t length; /* of all its names together */
+    uint64_t blocks; /* that have them */
     uint64_t sum;    /* codec_sum over all of them, in order */
 };
 void codec_directory_key(uint8_t to[CODEC_DIRECTORY_KEY_SIZE], struct dirid);
@@ -48,20 +54,20 @@ int codec_directory_decode(struct codec_directory *, const void *bytes, size_t s
 bool codec_name_is_valid(const char *name, size_t length);
 
 struct codec_name {
-    uint64_t list;
     const char *name; /* not terminated */
     size_t length;
     uint64_t ino;
     uint8_t type; /* DT_* */
 };
-/* What all keys of a list begin with. */
 void codec_list(uint8_t to[CODEC_LIST_SIZE], uint64_t list);
-/* The size of the key. The name must be valid. */
-size_t codec_name_encode(uint8_t key[CODEC_NAME_KEY_MAX], uint8_t value[CODEC_NAME_SIZE], const struct codec_name *);
-/* The name points into `key`. */
-int codec_name_decode(struct codec_name *, const void *key, size_t key_size, const void *value, size_t size);
-/* Goes on with a sum, which begins as 0, by one more name. */
-uint64_t codec_sum(uint64_t sum, const struct codec_name *);
+void codec_block_key(uint8_t to[CODEC_BLOCK_KEY_SIZE], uint64_t list, uint32_t number);
+int codec_block_key_decode(uint64_t *list, uint32_t *number, const void *bytes, size_t size);
+/* Puts a name, which must be valid, behind the first `used` bytes of a block. How many are used then; 0: it does not fit. */
+size_t codec_block_add(uint8_t block[CODEC_BLOCK_MAX], size_t used, const struct codec_name *);
+/* The name at *at, which points into the block; *at is moved behind it. */
+int codec_block_next(struct codec_name *, const uint8_t *block, size_t size, size_t *at);
+/* Goes on with a sum, which begins as 0, by one more block. */
+uint64_t codec_sum(uint64_t sum, const void *block, size_t size);
 
 struct codec_marker {
     int64_t mtime, ctime; /* of its file */

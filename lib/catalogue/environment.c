@@ -84,19 +84,18 @@ void environment_close(struct catalogue *c)
 }
 
 /* Is this the record of this root? A file that is new is given it. */
-static int environment_about(MDB_txn *txn, unsigned create, struct dirid root)
+static int environment_about(struct catalogue *c, MDB_txn *txn, unsigned create, struct dirid root)
 {
     uint8_t own[CODEC_ABOUT_SIZE];
     MDB_val key = {sizeof ENVIRONMENT_ABOUT - 1, ENVIRONMENT_ABOUT}, value;
     struct dirid other;
-    MDB_dbi about;
-    int code = mdb_dbi_open(txn, ENVIRONMENT_ABOUT, create, &about);
+    int code = mdb_dbi_open(txn, ENVIRONMENT_ABOUT, create, &c->about);
     if (code == 0)
-        code = mdb_get(txn, about, &key, &value);
+        code = mdb_get(txn, c->about, &key, &value);
     if (code == MDB_NOTFOUND && create) {
         codec_about_encode(own, root);
         value = (MDB_val){sizeof own, own};
-        return mdb_put(txn, about, &key, &value, 0);
+        return mdb_put(txn, c->about, &key, &value, 0);
     }
     if (code == 0)
         code = codec_about_decode(&other, value.mv_data, value.mv_size);
@@ -113,7 +112,7 @@ static int environment_databases(struct catalogue *c, unsigned flags, struct dir
     int code = mdb_txn_begin(c->env, NULL, flags & MDB_RDONLY, &txn);
     if (code != 0)
         return code;
-    code = environment_about(txn, create, root);
+    code = environment_about(c, txn, create, root);
     if (code == 0)
         code = mdb_dbi_open(txn, ENVIRONMENT_DIRECTORIES, create, &c->directories);
     if (code == 0)

@@ -16,7 +16,7 @@
 struct catalogue {
     MDB_env *env;
     struct dirid root;
-    MDB_dbi directories, names, markers;
+    MDB_dbi about, directories, names, markers;
     MDB_txn *batch;       /* NULL without one */
     size_t page;          /* bytes */
     uint64_t reserved;    /* so many new pages what was put since the last commit takes at most */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
 
-/* Input: a record of a catalogue, or a trailer; a name's begins with a byte that says how long its key is. */
+/* Input: a record of a catalogue, or a trailer. */
 
 #include "catalogue/codec.h"
 #include "fuzz.h"
@@ -24,7 +24,7 @@ static void try_directory(const uint8_t *data, size_t size)
         return;
     codec_directory_encode(bytes, &directory);
     fuzz_must(size == sizeof bytes && memcmp(bytes, data, size) == 0);
-    fuzz_must(directory.count <= CODEC_COUNT_MAX && directory.length <= CODEC_COUNT_MAX * RECORD_NAME_MAX);
+    fuzz_must(directory.count <= CODEC_COUNT_MAX && directory.blocks <= directory.count);
 }
 
 static void try_trailer(const uint8_t *data, size_t size)
@@ -37,20 +37,32 @@ static void try_trailer(const uint8_t *data, size_t size)
     fuzz_must(size == sizeof bytes && memcmp(bytes, data, size - CODEC_HASH_SIZE) == 0);
 }
 
-static void try_name(const uint8_t *data, size_t size)
+static void try_block_key(const uint8_t *data, size_t size)
+{
+    uint64_t list;
+    uint32_t number;
+    uint8_t bytes[CODEC_BLOCK_KEY_SIZE];
+    if (codec_block_key_decode(&list, &number, data, size) != 0)
+        return;
+    codec_block_key(bytes, list, number);
+    fuzz_must(size == sizeof bytes && memcmp(bytes, data, size) == 0);
+}
+
+/* What its names are put into again is the block. */
+static void try_block(const uint8_t *data, size_t size)
 {
     struct codec_name name;
-    uint8_t key[CODEC_NAME_KEY_MAX], value[CODEC_NAME_SIZE];
-    if (size == 0 || data[0] > size - 1)
-        return;
-    const uint8_t *from = data + 1;
-    const size_t key_size = data[0], value_size = size - 1 - key_size;
-    if (codec_name_decode(&name, from, key_size, from + key_size, value_size) != 0)
-        return;
-    fuzz_must(codec_name_is_valid(name.name, name.length) && memchr(name.name, '/', name.length) == NULL);
-    fuzz_must(codec_name_encode(key, value, &name) == key_size && memcmp(key, from, key_size) == 0);
-    fuzz_must(value_size == sizeof value && memcmp(value, from + key_size, value_size) == 0);
-    fuzz_must(codec_sum(1, &name) == codec_sum(1, &name));
+    uint8_t block[CODEC_BLOCK_MAX];
+    size_t used = 0;
+    for (size_t at = 0; at < size; fuzz_must(used == at)) {
+        if (codec_block_next(&name, data, size, &at) != 0)
+            return;
+        fuzz_must(codec_name_is_valid(name.name, name.length) && memchr(name.name, '/', name.length) == NULL);
+        if ((used = codec_block_add(block, used, &name)) == 0)
+            return;
+        fuzz_must(at <= size && memcmp(block, data, used) == 0);
+    }
+    fuzz_must(codec_sum(1, data, size) == codec_sum(1, block, used));
 }
 
 static void try_marker(const uint8_t *data, size_t size)
@@ -68,7 +80,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     try_about(data, size);
     try_directory(data, size);
     try_trailer(data, size);
-    try_name(data, size);
+    try_block_key(data, size);
+    try_block(data, size);
     try_marker(data, size);
     return 0;
 }
