@@ -86,12 +86,15 @@ class Relay:
                     process.kill()
                     return 1
                 os.write(self.own, turn)
-            if not self.drain(out):
+            goes_on = self.drain(out)
+            # What was printed before a turn is passed on goes first; one that has ended may have passed it on since.
+            for end in (ready if goes_on else select.select(list(self.others), [], [], 0)[0]):
+                if end in self.others:
+                    self.tell({"to": self.others[end], "turn": os.read(end, TURN_MAX).hex()})
+            if not goes_on:
                 if process.wait() != 0:
                     self.tell({"failed": process.returncode})
                 return process.returncode
-            for end in [end for end in ready if end in self.others]:
-                self.tell({"to": self.others[end], "turn": os.read(end, TURN_MAX).hex()})
 
 
 def main():
