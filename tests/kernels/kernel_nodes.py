@@ -4,7 +4,8 @@
 """Nodes with a Linux kernel of their own, on this machine, which share a file system through that kernel's client.
 
     kernel_nodes.py start FS COUNT [MS]   ocfs2, gfs2, nfs or ceph, at /mnt/shared of the nodes 1 to COUNT; each request to the
-                                          disk of ocfs2, gfs2 or the NFS server takes so many milliseconds longer
+                                          disk of ocfs2, gfs2 or the NFS server takes so many milliseconds longer, in ticks of
+                                          these kernels: 20 where 1 to 10 are asked for (dd iflag=direct)
     kernel_nodes.py run NODE COMMAND...   by the node's shell
     kernel_nodes.py off NODE              its power is off: nothing is told, nothing is synced
     kernel_nodes.py boot NODE             it boots, and mounts

@@ -150,6 +150,6 @@ if __name__ == "__main__":
         parser.add_argument("count", type=int)
         parser.add_argument("--rounds", type=int, default=7)
         parser.add_argument("--files", type=int, default=300, help="of each node, in each phase")
-        parser.add_argument("--disk-ms", type=int, default=0, help="what each request to the disk takes longer, as a SAN's (not ceph)")
+        parser.add_argument("--disk-ms", type=int, default=0, help="what a request to the disk takes longer (not ceph); at least 20, by these kernels' ticks")
         parser.add_argument("--mixed", action="store_true", help="names in no order")
         main(parser.parse_args())
