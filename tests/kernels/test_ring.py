@@ -28,7 +28,7 @@ def test_what_is_said_before_the_holder_listens_is_not_lost():
 
 
 def test_a_turn_that_is_passed_on_by_a_process_that_ends_is_not_lost(monkeypatch):
-    """It has ended before anybody looks."""
+    """It has ended before the relay looks for the first time."""
     def ended(*words, begin=subprocess.Popen, **options):
         process = begin(*words, **options)
         process.wait()
