@@ -324,11 +324,15 @@ static int catalogue_tell(const struct codec_name *record, catalogue_each *each,
     return each(context, &name, record->length);
 }
 
-/* All names of a block. 0, -EBADMSG, or what `each` said. */
-static int catalogue_walk_block(const MDB_val *block, struct codec_directory *seen, catalogue_each *each, void *context)
+/* All names of the block that comes next in its list. 0, -EBADMSG, or what `each` said. */
+static int catalogue_walk_block(const MDB_val *key, const MDB_val *block, struct codec_directory *seen, catalogue_each *each,
+                                void *context)
 {
     struct codec_name name;
-    int answer = 0;
+    uint32_t number;
+    int answer = codec_block_key_decode(&seen->list, &number, key->mv_data, key->mv_size);
+    if (answer == 0 && number != seen->blocks++)
+        answer = -EBADMSG;
     for (size_t at = 0; answer == 0 && at < block->mv_size; seen->count++) {
         answer = codec_block_next(&name, block->mv_data, block->mv_size, &at);
         if (answer == 0)
@@ -346,7 +350,7 @@ static int catalogue_walk_list(MDB_cursor *cursor, const struct codec_directory 
     codec_list(list, directory->list);
     int code = catalogue_seek(cursor, list, &key, &value);
     for (; code == 0 && catalogue_is_of_list(&key, list); code = mdb_cursor_get(cursor, &key, &value, MDB_NEXT)) {
-        const int answer = catalogue_walk_block(&value, &seen, each, context);
+        const int answer = catalogue_walk_block(&key, &value, &seen, each, context);
         if (answer != 0)
             return answer;
         seen.sum = codec_sum(seen.sum, value.mv_data, value.mv_size);

@@ -16,9 +16,8 @@ import pass_through  # noqa: E402: of the directory above
 
 PYTHON = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else sys.executable
 COUNTED = ("files redirected", "functions that move data", "shared memory for a thread")
-MOUNTS = {"pass_through": ("bindfs", "/dev/fuse"), "listing": ("an ext4 on a loop device", "/dev/loop-control"),
-          "moving": ("an ext4 on a loop device", "/dev/loop-control"), "catalogue": ("an ext4 on a loop device", "/dev/loop-control"),
-          "through_mount": ("bindfs", "/dev/fuse"),
+EXT4, BINDFS = ("an ext4 on a loop device", "/dev/loop-control"), ("bindfs", "/dev/fuse")
+MOUNTS = {"pass_through": BINDFS, "through_mount": BINDFS, "listing": EXT4, "moving": EXT4, "catalogue": EXT4,
           "remote": ("a slow file system", "/dev/fuse")}
 
 
