@@ -212,7 +212,7 @@ static int dir_stream_look_at_name(struct target *t, struct dirent64 *entry)
             return code;
         code = target_peek(t);
         if (code == 0 && dir_stream_is_the_same(&t->found, &before))
-            return -ENOENT;
+            return target_may_be_missed(t) ? dir_stream_ask_home(t, entry) : -ENOENT;
     }
     return code == 0 ? dir_stream_ask_home(t, entry) : code;
 }

@@ -141,6 +141,10 @@ int target_place_new(struct target *, const char *place, size_t length);
 /* What this node's kernel remembers of the names in real_path's directory may be out of date (names_are_kept): it looks them up
  * again after this. target_place and target_place_at do it. */
 void target_refresh(struct target *);
+/* This node's kernel has not found the file of a name that is there, or whose operation is under way. May it be there all the
+ * time? It is where it is being replaced, of which NFS says ENOENT even if it remembers no names; and it may be where the
+ * kernel goes by what it remembers (names_are_kept). */
+bool target_may_be_missed(const struct target *);
 /* The kernel has said EXDEV: one of the places is in a branch, which is reached by the root's own path, and
  * the other in the trunk, which was reached by another mount. Reaches the trunk's by the root's path, too.
  * False: it is not that. */

@@ -30,10 +30,22 @@ static bool target_place_has_empty_part(const char *place, size_t length)
     return false;
 }
 
+static bool target_place_is_kept(const struct target *t)
+{
+    return names_are_kept(t->root) && !(t->found.dir_known && (t->found.dir.flags & RECORD_DELEGATED));
+}
+
+bool target_may_be_missed(const struct target *t)
+{
+    const struct record_entry *entry = &t->found.entry;
+    return t->found.known && entry->ino != 0 && (entry->state == RECORD_PENDING || target_place_is_kept(t)) &&
+           !BROKEN("missed-is-gone");
+}
+
 void target_refresh(struct target *t)
 {
     struct statx stat;
-    if (!names_are_kept(t->root) || (t->found.dir_known && (t->found.dir.flags & RECORD_DELEGATED)))
+    if (!target_place_is_kept(t))
         return;
     char *text = t->scratch->text[0];
     const bool is_pinned = t->pin >= 0 && !target_was_away(t);

@@ -53,6 +53,19 @@ static bool target_recheck_vanished(struct target *t, long *result)
     return code >= 0 && target_recheck_can_look(t, result);
 }
 
+/* The kernel does not find a file that is being replaced, so there all the time, or removed, which may yet be given up: what
+ * holds is what there is when that has ended. */
+static bool target_recheck_under_way(struct target *t, long *result)
+{
+    if (!target_may_be_missed(t) || t->rechecks >= FOLLOWED_MAX)
+        return false;
+    t->rechecks++;
+    const int code = target_settled(t);
+    if (target_cannot_tell(code))
+        *result = code;
+    return code == 0 && t->found.known;
+}
+
 /* It was not where this node remembered it: its words are followed once more, in the end perhaps natively. */
 static bool target_recheck_follow_again(struct target *t, long *result)
 {
@@ -96,7 +109,7 @@ static bool target_recheck_look_again(struct target *t, long *result)
         return false;
     if (!record_same(&before, &t->found.entry))
         return true;
-    return t->found.entry.state == RECORD_LIVE && target_recheck_vanished(t, result);
+    return t->found.entry.state == RECORD_LIVE ? target_recheck_vanished(t, result) : target_recheck_under_way(t, result);
 }
 
 /* What is not there because its root is not: by the root's path as it is by now, or not to be served. */

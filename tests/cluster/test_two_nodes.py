@@ -11,6 +11,7 @@ import subprocess
 import sys
 
 import pytest
+from daemons import stand_still
 
 
 BOTH_WAYS = pytest.mark.parametrize("one, other", [("a", "b"), ("b", "a")])
@@ -575,7 +576,7 @@ def test_who_is_told_twice_to_end_is_not_waited_for(session):
     with session.stopped("a"):  # which sees changes through
         os.kill(leaving, signal.SIGTERM)
         session.wait_for(lambda: part_of(session, "c") == "leaving")
-        os.kill(leaving, signal.SIGSTOP)
+        stand_still(leaving)
     session.wait_for(lambda: part_of(session, "c") == "going")
     listing = session.begin("exec", "b", "--", "ls", session.root / "out", stdout=subprocess.PIPE, text=True)
     session.wait_for(lambda: "futex" in pathlib.Path(f"/proc/{listing.pid}/wchan").read_text())

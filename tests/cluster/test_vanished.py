@@ -10,7 +10,7 @@ import subprocess
 import time
 
 import pytest
-from daemons import epoch_lines
+from daemons import epoch_lines, stand_still
 
 pytestmark = pytest.mark.parametrize("net", ["host"], indirect=True)
 
@@ -69,7 +69,7 @@ def test_the_others_go_on_without_a_node_that_vanished(nodes, lost):
 def test_who_was_only_silent_comes_back_as_another(nodes):
     """Its processes wait meanwhile, and notice nothing but that."""
     first = nodes.member("c")["pid"]
-    os.kill(first, signal.SIGSTOP)
+    stand_still(first)
     at_work = nodes.begin("exec", "c", "--", "sh", "-c", "cat d/c1 d/a1 >/dev/null && echo late >d/late && rm d/c2")
     nodes.wait_for(lambda: node_names(nodes) == ["a", "b"])
     assert nodes.sh("a", "cat d/c1") == "c1\n" and at_work.poll() is None
@@ -114,7 +114,7 @@ def test_without_a_lease_the_index_says_nothing(nodes):
     stopped = session.begin("exec", "c", "--", "python3", "-c", reader, stdout=-1)
     session.wait_for(lambda: pathlib.Path(f"/proc/{stopped.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T")
     first = session.member("c")["pid"]
-    os.kill(first, signal.SIGSTOP)
+    stand_still(first)
     session.wait_for(lambda: node_names(session) == ["a", "b"])
     session.sh("a", "rm d/c*")
     os.kill(stopped.pid, signal.SIGCONT)

@@ -3,6 +3,7 @@
 """Nodes whose kernels keep names that another node has changed since, as NFS clients do (keeping_file_system.py): what one
 kernel does not find is known to that node alone, and all nodes see what there is."""
 
+import json
 import pathlib
 import subprocess
 import sys
@@ -26,8 +27,8 @@ class Kernels:
 
     is_slow = False
 
-    def __init__(self, area, root):
-        self.root = root
+    def __init__(self, area, root, are_known):
+        self.root, self.are_known = root, are_known
         self.mounts = {node: area / f"mount-{node}" for node in NODES}
         for mount in self.mounts.values():
             mount.mkdir()
@@ -40,7 +41,7 @@ class Kernels:
         return ["unshare", "-m", "sh", "-c", script, "sh"]
 
     def settings(self, _node):
-        return {"SHUNT_FABRIC": "tcp", "SHUNT_BREAK": "names-kept"}
+        return {"SHUNT_FABRIC": "tcp", "SHUNT_BREAK": "names-kept" if self.are_known else ""}
 
     def end(self):
         for mount in self.mounts.values():
@@ -50,14 +51,26 @@ class Kernels:
 
 
 @pytest.fixture
-def nodes(build, tmp_path):
+def are_known():
+    """As kernels that keep names: shunt looks past what they keep."""
+    return True
+
+
+@pytest.fixture
+def parked(tmp_path):
+    """Where a daemon tells that a process waits for the end of another's operation."""
+    return conftest.Meeting(tmp_path / "parked")
+
+
+@pytest.fixture
+def nodes(build, tmp_path, parked, are_known):
     root, run = tmp_path / "root", tmp_path / "run"
     root.mkdir()
     run.mkdir()
-    kernels = Kernels(tmp_path, root)
+    kernels = Kernels(tmp_path, root, are_known)
     session = conftest.several_nodes.Session(conftest.one_node.Shunt(build), root, run, kernels)
     try:
-        session.start(*NODES, placement="auto")
+        session.start(*NODES, placement="auto", SHUNT_HOOKS=parked.seen_at("request-parked"))
         yield session
         for node in NODES:
             session.at("stop", node)
@@ -75,6 +88,18 @@ def everywhere(nodes, line):
 
 def on(nodes, node, line):
     return does(nodes, node, f"os.chdir({str(nodes.root)!r}) or {line}")
+
+
+def begins(nodes, node, line, *hooks):
+    """The same, not waited for."""
+    words = nodes.words("exec", node, "--", "/usr/bin/python3", "-c", CALL, f"os.chdir({str(nodes.root)!r}) or {line}")
+    settings = {**nodes.settings, **nodes.net.settings(node), "SHUNT_HOOKS": ",".join(hooks)}
+    return subprocess.Popen(list(map(str, words)), cwd="/", env=conftest.one_node.environment(**settings),
+                            stdout=subprocess.PIPE, text=True)
+
+
+def answered(process):
+    return process.communicate(timeout=60)[0].strip()
 
 
 # First what is looked up, since a listing has the kernel forget names.
@@ -110,3 +135,41 @@ def test_a_way_that_leads_elsewhere(nodes):
     assert on(nodes, "a", "[os.unlink('n/in/f'), os.rmdir('n/in'), os.rmdir('n')]") == "[None, None, None]"
     assert everywhere(nodes, "os.path.exists('n/in'), os.listdir()") == {"(False, [])"}
     assert on(nodes, "b", "os.rmdir('n/in')") == "ENOENT"
+
+
+def are_homes(nodes):
+    """Both nodes: of one that has just joined they are not yet."""
+    members = json.loads(nodes.at("status", "b", "--json").check())[0]["members"]
+    return all(member["home"] == "yes" for member in members)
+
+
+def at_home_on_b(nodes, build, directory):
+    """A name whose home is the node b: there processes look at a name that is being replaced, and wait for nobody."""
+    conftest.wait_until(lambda: are_homes(nodes), "both nodes to be homes")
+    texts = [f"n{number}" for number in range(100)]
+    command = [build / "tests" / "cluster" / "home_of", nodes.net.mounts["a"] / directory, str(len(NODES)), *texts]
+    homes = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    return texts[homes.index("2")]
+
+
+SEEN = {"opened": ("open('d/NAME').read()", "new"), "found": ("os.path.exists('d/NAME')", "True"),
+        "linked": ("os.link('d/NAME', 'd/linked')", "None"), "listed": ("sorted(os.listdir('d'))", "['NAME']")}
+
+
+@pytest.mark.parametrize("are_known", [True, False])
+@pytest.mark.parametrize("call", SEEN)
+def test_what_is_replaced_is_there_all_the_time(nodes, build, parked, tmp_path, call, are_known):
+    """The kernel of b misses it, and the daemons do not know yet how the rename went. NFS misses it even where it keeps no names."""
+    on(nodes, "a", "os.mkdir('d')")
+    name = at_home_on_b(nodes, build, "d")
+    line, seen = [text.replace("NAME", name) for text in SEEN[call]]
+    on(nodes, "a", f"[open('d/{name}', 'w').close(), open('d/t', 'w').write('new')]")
+    assert everywhere(nodes, "sorted(os.listdir('d'))") == {f"['{name}', 't']"}
+    done = conftest.Meeting(tmp_path / "done")
+    rename = begins(nodes, "a", f"os.rename('d/t', 'd/{name}')", done.at("rename-done"))
+    done.reached()
+    parked.again()
+    look = begins(nodes, "b", line)
+    conftest.wait_until(lambda: parked.is_reached() or look.poll() is not None, "b's look")
+    done.go()
+    assert [answered(rename), answered(look)] == ["None", seen]

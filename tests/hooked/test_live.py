@@ -57,7 +57,7 @@ def test_lost_with_its_node_after_a_rename(quiet, tmp_path):
     meeting = Meeting(tmp_path / "there")
     live = begin_live(quiet, meeting.at("rename-looked"), one_node.PYTHON, str(NODE / "without_noreplace.py"))
     meeting.reached()
-    os.kill(quiet.member("a")["pid"], signal.SIGSTOP)
+    one_node.stand_still(quiet.member("a")["pid"])
     meeting.go()
     wait_until(lambda: in_trunk(quiet), "the rename")
     live.kill()

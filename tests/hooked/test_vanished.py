@@ -68,7 +68,7 @@ def test_a_file_system_that_stalls_is_waited_for(stage, hook, guard):
     beat.again()
     beat.reached()
     silent = stage.session.member("c")["pid"]
-    os.kill(silent, signal.SIGSTOP)
+    conftest.one_node.stand_still(silent)
     waits = stage.call("a", "[make(f'a-{number}') for number in range(30)][0]", SHUNT_DEADLINE="8")
     if guard is None:
         assert stage.call("b", "[make(f'b-{number}') for number in range(30)][0]", SHUNT_DEADLINE="8").answer() == "EIO"
@@ -88,7 +88,7 @@ def test_a_lost_node_makes_nothing_any_more(stage, guard):
     late = stage.call("c", "make('n', 'late')", reserved.at("create-reserved"))
     reserved.reached()
     daemon = stage.session.member("c")["pid"]
-    os.kill(daemon, signal.SIGSTOP)
+    conftest.one_node.stand_still(daemon)
     dropped(stage, "c")
     assert stage.does("a", "make('n', 'first')") == "None"
     reserved.go()
@@ -112,7 +112,7 @@ def test_a_lost_node_makes_nothing_in_a_leaf_that_it_keeps_open(stage, guard):
     conftest.wait_until(lambda: not pathlib.Path(f"{reserved.path}.go").exists(), "the first file")
     reserved.reached()
     daemon = stage.session.member("c")["pid"]
-    os.kill(daemon, signal.SIGSTOP)
+    conftest.one_node.stand_still(daemon)
     dropped(stage, "c")
     assert stage.does("a", "make('n', 'first')") == "None"
     copies = lambda: len(list(stage.session.root.rglob(f".shunt/b/*/*/*/{stage.names['n']}")))
@@ -134,7 +134,7 @@ def test_what_a_lost_node_removes_from_a_leaf_that_it_keeps_open_is_gone_everywh
     late = stage.call("c", "os.unlink('n')", held.at("remove-held"))
     held.reached()
     daemon = stage.session.member("c")["pid"]
-    os.kill(daemon, signal.SIGSTOP)
+    conftest.one_node.stand_still(daemon)
     dropped(stage, "c")
     assert stage.does("b", "os.listdir()") == "['n']"
     held.go()
@@ -153,7 +153,7 @@ def test_a_lost_node_renames_nothing_in_a_leaf_that_it_keeps_open(stage, guard):
     late = stage.call("c", "os.rename('n', 'o')", held.at("rename-held"), done.at("rename-done"))
     held.reached()
     daemon = stage.session.member("c")["pid"]
-    os.kill(daemon, signal.SIGSTOP)
+    conftest.one_node.stand_still(daemon)
     dropped(stage, "c")
     assert stage.does("b", "os.listdir()") == "['n']"
     held.go()
@@ -172,7 +172,7 @@ def test_who_is_back_before_it_is_dropped_waits_for_that(stage):
     fenced = stage.meeting()
     stage.begin(hooks=[fenced.at("branch-fenced")])
     daemon = stage.session.member("c")["pid"]
-    os.kill(daemon, signal.SIGSTOP)
+    conftest.one_node.stand_still(daemon)
     fenced.reached()
     late = stage.call("c", "make('n', 'late')")
     os.kill(daemon, signal.SIGCONT)
@@ -190,7 +190,7 @@ def test_who_has_not_been_spoken_to_is_not_taken_for_reached(stage, build):
     stage.begin(hooks=[asked.seen_at("request-relayed")])
     name = next(text for text in map(str, range(100)) if stage.homes_of(build, text) == ["b"])
     assert stage.does("a", "os.listdir()") == "[]"
-    os.kill(stage.session.member("b")["pid"], signal.SIGSTOP)
+    conftest.one_node.stand_still(stage.session.member("b")["pid"])
     asked.again()
     stage.call("a", f"os.path.exists('{name}')")
     asked.reached()
@@ -246,7 +246,7 @@ def test_a_node_that_stands_still_knows_nothing(stage, build, guard):
     stage.begin(guard)
     names, reader = read_on(stage, build, "c")
     daemon = stage.session.member("c")["pid"]
-    os.kill(daemon, signal.SIGSTOP)
+    conftest.one_node.stand_still(daemon)
     dropped(stage, "c")
     made = made_elsewhere(stage, names)
     os.kill(daemon, signal.SIGCONT)
@@ -261,13 +261,13 @@ def test_a_lease_that_was_renewed_at_the_last_moment_is_waited_for(stage, build,
     names, reader = read_on(stage, build, "c")
     daemon = stage.session.member("c")["pid"]
     beat, = (stage.session.root / ".shunt" / "session").glob("beat.*.3")
-    os.kill(daemon, signal.SIGSTOP)
+    conftest.one_node.stand_still(daemon)
     lost.reached()
     before = beat.stat().st_mtime_ns
     os.kill(daemon, signal.SIGCONT)
     conftest.wait_until(lambda: beat.stat().st_mtime_ns != before, "a beat")
     conftest.time.sleep(0.1)  # it looks after the beat
-    os.kill(daemon, signal.SIGSTOP)
+    conftest.one_node.stand_still(daemon)
     lost.go()
     made = made_elsewhere(stage, names)
     os.kill(daemon, signal.SIGCONT)

@@ -230,6 +230,11 @@ class Cluster:
             said = process.communicate(timeout=PATIENCE)[0]
             assert process.returncode == 0, f"node {node} does not mount: {said}"
 
+    def mount_again(self, more_options=""):
+        """NFS, on all nodes: with other options it is another mount."""
+        for node in self.nodes:
+            self.must(node, f"umount {SHARED} && more_options={more_options} {self.share('mount')}")
+
     # What runs on them
 
     def ssh(self, node, *options):

@@ -52,10 +52,19 @@ def supervisor_of(pid):
     return [int(parent)] if is_one else []
 
 
+def states_of(pid):
+    """Of its threads."""
+    states = set()
+    for stat in pathlib.Path(f"/proc/{pid}/task").glob("*/stat"):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it has ended
+            states.add(stat.read_text().rpartition(")")[2].split()[0])
+    return states
+
+
 def stand_still(pid):
-    """A signal takes a moment to stop a process that is running; what comes meanwhile is still heard."""
+    """A signal takes a moment to stop each thread that is running; what comes meanwhile is still heard."""
     os.kill(pid, signal.SIGSTOP)
-    wait_until(lambda: stat_of(pid)[0] == "T")
+    wait_until(lambda: states_of(pid) == {"T"})
 
 
 @contextlib.contextmanager

@@ -19,7 +19,7 @@ import xml.etree.ElementTree as ElementTree
 
 import manual
 import pytest
-from conftest import environment, is_running, run
+from conftest import environment, is_running, run, stand_still
 
 OPERATIONS = ["create", "open", "stat", "utime", "readdir", "rename", "unlink"]
 LAUNCHERS = ("SLURM_", "FLUX_", "OMPI_", "PMI_", "PMIX_", "MV2_")
@@ -346,7 +346,7 @@ def test_a_second_signal_need_not_wait(bench):
     wait_until(files_are_made(bench, "root"), "files")
     conductor, = children(process.pid)
     worker = children(children(conductor)[0])[0]
-    os.kill(worker, signal.SIGSTOP)
+    stand_still(worker)
     try:
         process.send_signal(signal.SIGTERM)
         wait_until(lambda: not has_signal(process.pid, signal.SIGTERM), "the first to be taken")

@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 from conftest import assert_plain, environment, redirected_files
-from daemons import epoch_lines, is_running, supervisor_of, wait_until
+from daemons import epoch_lines, is_running, stand_still, supervisor_of, wait_until
 from union_on_disk import Union
 
 WRITES = 'for i in $(seq 10); do : >"$0/out/$1.$i" || exit 99; done; exit "$1"'
@@ -124,7 +124,7 @@ def test_a_daemon_is_killed_while_the_last_one_leaves(jobs):
     last = jobs.run(1, script=script)
     wait_until(lambda: jobs.is_ready(1))
     daemon = jobs.daemon()
-    os.kill(last.pid, signal.SIGSTOP)
+    stand_still(last.pid)
     for pid in (*supervisor_of(daemon), daemon):
         os.kill(pid, signal.SIGKILL)
     (jobs.marks / "go").touch()

@@ -10,7 +10,7 @@ import subprocess
 
 import pytest
 
-from conftest import IS_SUPERUSER, PYTHON, assert_equal_text, environment, redirected_files, run, wait_until
+from conftest import IS_SUPERUSER, PYTHON, assert_equal_text, environment, redirected_files, run, stand_still, wait_until
 
 HERE = pathlib.Path(__file__).resolve().parent
 BUSYBOX = shutil.which("busybox") or "busybox"
@@ -144,7 +144,7 @@ def test_without_its_helper_a_call_fails(shell, root):
     assert shell(f"echo hot >file; {READ}") == "hot"
     assert redirected_files(root)
     [(_, server)] = helpers(root)
-    os.kill(server, signal.SIGSTOP)
+    stand_still(server)
     shell(READ, answers=False)
     os.kill(server, signal.SIGKILL)
     assert EIO in shell.process.stdout.readline()

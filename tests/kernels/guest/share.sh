@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # SPDX-FileCopyrightText: The shunt authors
 # share.sh format | serve | mount: what a node does for the file system that all share at /mnt/shared, by its kind: one formats
-# the disk that all have (ocfs2, gfs2), or one that is no node of the tests serves its own (nfs); then all mount.
+# the disk that all have (ocfs2, gfs2), or one that is no node of the tests serves its own (nfs); then all mount, NFS with
+# more_options, too.
 set -eu
 . /run/node
 at=/mnt/shared disk=/dev/ubdb
@@ -96,7 +97,7 @@ mount:ocfs2)
 mount:gfs2)
     gfs2_cluster
     mount -t gfs2 -o noatime "$disk" "$at" ;;
-mount:nfs) mount -t nfs4 -o "$nfs_options,proto=tcp" "$network.$server:/" "$at" ;;
+mount:nfs) mount -t nfs4 -o "$nfs_options,proto=tcp${more_options:+,$more_options}" "$network.$server:/" "$at" ;;
 mount:ceph)
     modprobe ceph
     busybox mount -t ceph -o name=admin,ms_mode=prefer-crc,noatime "$server_address:/" "$at" ;;

@@ -100,6 +100,9 @@ func (s *state) learn(slot int, f file) {
 	}
 }
 
+// A file that has lost its last name has one all the same while some process of a client has it open (NFS).
+var keepsOpen bool
+
 // The one error that a call may end with, and when.
 func failsAs(s *state, p step) bool {
 	there, onto := s.at[p.a] != nothing, s.at[p.b] != nothing
@@ -159,7 +162,7 @@ func makesLink(s *state, p step) bool {
 	onto, alive := s.at[p.b] != nothing, found != missing && s.links(found) > 0
 	switch p.errno {
 	case 0:
-		if alive && !onto {
+		if found != missing && (alive || keepsOpen) && !onto {
 			s.at[p.b] = found
 			return true
 		}

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // SPDX-FileCopyrightText: The shunt authors
 
-// linearizable [-within DURATION] [-cut] [-plain] FILE...: are the histories that history.c has written those of one directory
-// whose operations happen one after another, each at some moment between its call and its return? Prints those
-// that are not, then what was checked; the exit status is 1 if one is not, or could not be decided in time.
+// linearizable [-within DURATION] [-cut] [-plain] [-keeps-open] FILE...: are the histories that history.c has written those of
+// one directory whose operations happen one after another, each at some moment between its call and its return? Prints
+// those that are not, then what was checked; the exit status is 1 if one is not, or could not be decided in time.
 //
 // With -cut, an operation that ended with EIO has said nothing, and may have happened or not, at any time from its call
 // on; how many of them there were, and how many histories are those of one directory only if some of them did happen,
 // is printed, too. Else such an operation is wrong.
 //
 // With -plain, the file system knows no flags of renameat2: EINVAL is the answer, and nothing happens.
+//
+// With -keeps-open, a file that is open on a client keeps a name of that client's own when it has lost its last one, as on NFS: a
+// link that had found it before may still be made.
 package main
 
 import (
@@ -294,6 +297,7 @@ func checkAll(histories map[int]*history, cut bool, within time.Duration) *tally
 func main() {
 	within := flag.Duration("within", 20*time.Second, "how long a history may take")
 	plain := flag.Bool("plain", false, "a rename with flags may be EINVAL")
+	flag.BoolVar(&keepsOpen, "keeps-open", false, "a file that is open may be linked after its last name has gone")
 	cut := flag.Bool("cut", false, "what ended with EIO may have happened or not")
 	flag.Parse()
 	histories := map[int]*history{}
