@@ -127,11 +127,8 @@ tests_that_wait() {
     has_built build-hooks
     stage hooked pytest build-hooks hooked tests/hooked
     stage crash-hooked pytest build-hooks crash-hooked tests/crash/test_points.py
-    stage crash pytest build crash tests/crash/test_crash.py
     has_built build-asan
     stage cluster-asan sanitized cluster
-    # A part of the cases: all are for tests/crash/full.sh.
-    single model bash tests/model/check.sh names lost-home lost-branch no-cas absent-while-pending confirm-lost listed-early listing peeked-once kept waits-holding at-once-unmarked
 }
 
 tests_that_compute() {
@@ -149,6 +146,9 @@ tests_that_compute() {
     # Few seconds: ten minutes for each target are for tests/crash/full.sh.
     single fuzz bash tests/fuzz/run.sh 8
     single quickstart bash examples/quickstart.sh
+    stage crash pytest build crash tests/crash/test_crash.py
+    # A part of the cases: all are for tests/crash/full.sh.
+    single model bash tests/model/check.sh names lost-home lost-branch no-cas absent-while-pending confirm-lost listed-early listing peeked-once kept waits-holding at-once-unmarked
 }
 
 # A group of its own, that goes with this script.
