@@ -51,6 +51,7 @@ static const struct {
     {"frames_received", "frames_received", NULL, "Frames received from other daemons", METRICS_COUNTER, false},
     {"frames_resent", "frames_resent", NULL, "Frames sent again", METRICS_COUNTER, false},
     {"frames_dropped", "frames_dropped", NULL, "Frames dropped", METRICS_COUNTER, false},
+    {"frames_sent_bytes", "frames_sent_bytes", "bytes", "Size of the frames that were sent", METRICS_COUNTER, false},
     {"catalogue_directories", "catalogue_directories", NULL, "Directories in the catalogue", METRICS_GAUGE, false},
     {"catalogue_names", "catalogue_names", NULL, "Names in the catalogue", METRICS_GAUGE, false},
     {"catalogue_bytes", "catalogue_bytes", "bytes", "Size of the catalogue", METRICS_GAUGE, false},

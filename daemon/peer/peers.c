@@ -339,6 +339,7 @@ static int peers_send_frame(struct peers *peers, struct peer *peer, uint64_t seq
     if (code != 0)
         return code;
     peers->counts.frames_sent++;
+    peers->counts.bytes_sent += (uint64_t)sealed;
     peer->told = peer->received;
     peer->waits_since = 0;
     peer->is_to_hear = false;
