@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define FRAME_VERSION 3
+#define FRAME_VERSION 4
 #define FRAME_KEY 32
 #define FRAME_HEADER 80
 #define FRAME_MAX 65536 /* with its header */
@@ -64,7 +64,7 @@ int frame_seal(uint8_t *to, size_t room, const struct frame *, const struct fram
  * all fields are zero. Nothing is said about replay: the caller takes the next of each sender's sequence, no other. */
 int frame_open(struct frame *, const uint8_t *bytes, size_t size, const struct frame_self *);
 
-/* Many messages travel in one frame: its payload is a list of items. What the fields mean is the caller's. */
+/* Many messages travel in one frame: its payload is a list of items (pack.h). What the fields mean is the caller's. */
 struct frame_item {
     uint64_t client;
     uint32_t qp;
@@ -74,18 +74,5 @@ struct frame_item {
     const uint8_t *bytes;
 };
 
-#define FRAME_ITEM_HEADER 20
+#define FRAME_ITEM_HEADER 25 /* bytes that travel for an item besides its own, at most */
 #define FRAME_ITEM_MAX (FRAME_PAYLOAD_MAX - FRAME_ITEM_HEADER)
-
-/* A payload in the making. `bytes` has room for FRAME_PAYLOAD_MAX. */
-struct frame_items {
-    uint8_t *bytes;
-    uint32_t size; /* 0 at the start */
-};
-
-/* Appends: 0; -ENOSPC: not into this frame any more; -EMSGSIZE: longer than FRAME_ITEM_MAX, into none. With
- * an error nothing is written. */
-int frame_items_add(struct frame_items *, const struct frame_item *);
-/* The item at *at (0 for the first) of a frame's payload; moves *at to the next. 1; 0: there is none more;
- * -EBADMSG: the payload ends within an item. The item's bytes point into the payload. */
-int frame_items_next(const struct frame *, uint32_t *at, struct frame_item *);

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/list.h"
 #include "peer/fabric.h"
+#include "peer/pack.h"
 
 #define MEMBERS 65536
 #define WINDOW                                                                                                                 \
@@ -47,9 +48,9 @@ struct peer {
     bool is_to_hear;      /* that the epoch is another */
     struct link outgoing; /* not acknowledged, the oldest first */
     unsigned outgoing_count;
-    struct frame_items items; /* being filled */
-    uint64_t late_since;      /* when the first of them was put that nobody waits for, 0: none was */
-    bool urgent;              /* one of them is waited for */
+    struct pack pack;    /* being filled */
+    uint64_t late_since; /* when the first of them was put that nobody waits for, 0: none was */
+    bool urgent;         /* one of them is waited for */
 };
 
 struct peers {
@@ -62,9 +63,9 @@ struct peers {
     struct peers_counts counts;
     const uint8_t *bytes; /* the frame that is being read, NULL: none */
     size_t size;
-    struct frame frame; /* open, if from != NULL */
+    struct frame frame; /* open, if from != NULL, and its items are: */
     struct peer *from;
-    uint32_t at;
+    struct pack_items items;
     bool doubtful;   /* frames are not acknowledged */
     bool hastens;    /* peers_hasten */
     bool looked;     /* at the session, because of this frame */
@@ -80,7 +81,10 @@ int peers_create(struct peers **to)
     peers->members = calloc(MEMBERS, sizeof *peers->members);
     peers->numbers = calloc(MEMBERS, sizeof *peers->numbers);
     peers->sealed = malloc(FRAME_MAX);
-    int code = peers->members != NULL && peers->numbers != NULL && peers->sealed != NULL ? 0 : -ENOMEM;
+    peers->items.bytes = malloc(PACK_UNPACKED_MAX);
+    const bool complete =
+        peers->members != NULL && peers->numbers != NULL && peers->sealed != NULL && peers->items.bytes != NULL;
+    int code = complete ? 0 : -ENOMEM;
     if (code == 0)
         code = frame_start();
     if (code != 0) {
@@ -126,7 +130,7 @@ static void peers_peer_free(struct peers *peers, struct peer *peer)
     while (peer->outgoing.next != &peer->outgoing)
         peers_forget_outgoing(peer, LINK_OF(peer->outgoing.next, struct outgoing, link));
     fabric_peer_remove(peers->fabric, peer->handle);
-    free(peer->items.bytes);
+    free(peer->pack.bytes);
     free(peer);
 }
 
@@ -140,6 +144,7 @@ void peers_destroy(struct peers *peers)
     free(peers->members);
     free(peers->numbers);
     free(peers->sealed);
+    free(peers->items.bytes);
     free(peers);
 }
 
@@ -199,11 +204,11 @@ int peers_add(struct peers *peers, uint16_t member, uint64_t instance, const uin
     peer->is_to_hear = true; /* it may have joined in an older epoch than ours */
     list_init(&peer->link);
     list_init(&peer->outgoing);
-    peer->items.bytes = malloc(FRAME_PAYLOAD_MAX);
-    peer->handle = peer->items.bytes != NULL ? fabric_peer_add(peers->fabric, address, size) : -ENOMEM;
+    peer->pack.bytes = malloc(FRAME_PAYLOAD_MAX);
+    peer->handle = peer->pack.bytes != NULL ? fabric_peer_add(peers->fabric, address, size) : -ENOMEM;
     if (peer->handle < 0) {
         int code = peer->handle;
-        free(peer->items.bytes);
+        free(peer->pack.bytes);
         free(peer);
         return code;
     }
@@ -232,17 +237,17 @@ void peers_remove(struct peers *peers, uint16_t member)
 
 static int peers_close_frame(struct peer *peer)
 {
-    struct outgoing *out = malloc(sizeof *out + peer->items.size);
+    struct outgoing *out = malloc(sizeof *out + peer->pack.size);
     if (out == NULL)
         return -ENOMEM;
     out->sequence = ++peer->sequence;
     out->sent = 0;
     out->since = clock_monotonic();
-    out->size = peer->items.size;
-    memcpy(out->payload, peer->items.bytes, out->size);
+    out->size = peer->pack.size;
+    memcpy(out->payload, peer->pack.bytes, out->size);
     list_append(&peer->outgoing, &out->link);
     peer->outgoing_count++;
-    peer->items.size = 0;
+    pack_reset(&peer->pack);
     peer->late_since = 0;
     peer->urgent = false;
     return 0;
@@ -251,11 +256,11 @@ static int peers_close_frame(struct peer *peer)
 static int peers_enqueue(struct peers *peers, struct peer *peer, const struct frame_item *item)
 {
     peers_be_busy(peers, peer);
-    int code = frame_items_add(&peer->items, item);
+    int code = pack_add(&peer->pack, item);
     if (code != -ENOSPC)
         return code;
     code = peers_close_frame(peer);
-    return code == 0 ? frame_items_add(&peer->items, item) : code;
+    return code == 0 ? pack_add(&peer->pack, item) : code;
 }
 
 int peers_put(struct peers *peers, uint16_t member, const struct frame_item *item)
@@ -281,7 +286,7 @@ int peers_put_late(struct peers *peers, uint16_t member, const struct frame_item
 
 static void peers_urge_one(struct peer *peer)
 {
-    peer->urgent = peer->items.size > 0;
+    peer->urgent = peer->pack.size > 0;
 }
 
 void peers_urge(struct peers *peers, uint16_t member)
@@ -320,7 +325,7 @@ bool peers_are_congested(const struct peers *peers)
 bool peers_is_idle(const struct peers *peers, uint16_t member)
 {
     const struct peer *peer = peers->members[member];
-    return peer == NULL || (peer->outgoing_count == 0 && peer->items.size == 0);
+    return peer == NULL || (peer->outgoing_count == 0 && peer->pack.size == 0);
 }
 
 /* Frames going out. */
@@ -390,7 +395,7 @@ static bool peers_is_overdue(const struct peers *peers, const struct peer *peer,
 
 static bool peers_are_to_go(const struct peers *peers, const struct peer *peer, uint64_t now)
 {
-    return peer->items.size > 0 && peer->outgoing_count < WINDOW &&
+    return peer->pack.size > 0 && peer->outgoing_count < WINDOW &&
            (peer->urgent || peers->hastens || peers_is_overdue(peers, peer, now) || now - peer->late_since >= LATE_AFTER);
 }
 
@@ -407,7 +412,7 @@ static void peers_flush_one(struct peers *peers, struct peer *peer, uint64_t now
 /* Does anything of it wait to go out, or for time to pass? */
 static bool peers_is_busy(const struct peer *peer)
 {
-    return peer->items.size > 0 || peer->outgoing_count > 0 || peer->waits_since != 0 || peer->is_to_hear;
+    return peer->pack.size > 0 || peer->outgoing_count > 0 || peer->waits_since != 0 || peer->is_to_hear;
 }
 
 void peers_flush(struct peers *peers)
@@ -486,12 +491,13 @@ static int peers_open_frame(struct peers *peers)
         peers->looked = true;
         return PEERS_NEWER;
     }
-    if (peer == NULL || !peers_is_next(peers, peer)) {
+    /* One that cannot be read is acknowledged, too: it would not become readable. */
+    if (peer == NULL || !peers_is_next(peers, peer) ||
+        pack_open(&peers->items, peers->frame.payload, peers->frame.sequence != 0 ? peers->frame.size : 0) != 0) {
         peers_drop(peers);
         return 0;
     }
     peers->from = peer;
-    peers->at = 0;
     return 0;
 }
 
@@ -512,7 +518,7 @@ static int peers_take_frame(struct peers *peers)
 
 static int peers_next_item(struct peers *peers, uint16_t *member, struct frame_item *item)
 {
-    if (peers->frame.sequence != 0 && frame_items_next(&peers->frame, &peers->at, item) == 1) {
+    if (pack_next(&peers->items, item) == 1) {
         *member = peers->from->member;
         return 1;
     }

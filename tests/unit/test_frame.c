@@ -74,20 +74,12 @@ Test(frame, a_payload_may_lie_where_it_will_travel)
 Test(frame, the_bytes_are_those_of_the_document)
 {
     static const uint8_t expected[FRAME_HEADER] = {
-        0x73, 0x68, 0x66, 0x72, 0x03, 0x00, 0x00, 0x00, 0x17, 0x10, 0x55, 0x5e, 0x00, 0x00, 0x00, 0x00, 0x07, 0x00, 0x00, 0x00,
+        0x73, 0x68, 0x66, 0x72, 0x04, 0x00, 0x00, 0x00, 0x17, 0x10, 0x55, 0x5e, 0x00, 0x00, 0x00, 0x00, 0x07, 0x00, 0x00, 0x00,
         0x00, 0x00, 0x00, 0x00, 0x11, 0x11, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x22, 0x22, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
         0x09, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x03, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x01, 0x00, 0x02, 0x00,
-        0x44, 0x00, 0x00, 0x00, 0xec, 0x8b, 0x18, 0xff, 0x25, 0x92, 0x81, 0x99, 0x6d, 0x2f, 0x69, 0xb1, 0xad, 0x2a, 0x5e, 0xbd};
-    uint8_t bytes[200];
-    struct frame_items items = {.bytes = bytes};
-    const char *texts[] = {"one", "", "three"};
-    for (int i = 0; i < 3; i++) {
-        struct frame_item item = {.qp = 3, .client = 4, .kind = 5, .flags = 6};
-        item.size = (uint32_t)strlen(texts[i]);
-        item.bytes = (const uint8_t *)texts[i];
-        cr_assert_eq(frame_items_add(&items, &item), 0);
-    }
-    cr_assert_eq(test_frame_seal(sealed, bytes, items.size), 148);
+        0x12, 0x00, 0x00, 0x00, 0x4d, 0xb4, 0x29, 0xdf, 0x27, 0x4c, 0x5a, 0xf5, 0x7a, 0x91, 0xad, 0xa5, 0x12, 0xcf, 0xe6, 0xdd};
+    static const uint8_t items[] = {0x4e, 8, 3, 5, 6, 3, 'o', 'n', 'e', 0x48, 0, 0x48, 5, 't', 'h', 'r', 'e', 'e'};
+    cr_assert_eq(test_frame_seal(sealed, items, sizeof items), FRAME_HEADER + sizeof items);
     cr_assert_arr_eq(sealed, expected, FRAME_HEADER);
 }
 
@@ -173,76 +165,4 @@ Test(frame, lengths_out_of_range)
     const uint32_t size = FRAME_PAYLOAD_MAX + 1;
     memcpy(big + 60, &size, sizeof size);
     cr_assert_eq(bob_opens(&frame, big, sizeof big), -EBADMSG);
-}
-
-static struct frame_item item_of(uint32_t i, uint32_t size)
-{
-    return (struct frame_item){.client = i * 1000000007ull,
-                               .qp = i,
-                               .kind = (uint16_t)(i + 1),
-                               .flags = (uint16_t)(i + 2),
-                               .size = size,
-                               .bytes = payload + i};
-}
-
-Test(frame, items_come_as_they_were_added)
-{
-    static uint8_t bytes[FRAME_PAYLOAD_MAX];
-    struct frame_items items = {.bytes = bytes};
-    struct frame_item item, expected;
-    uint32_t count = 0, at = 0;
-    for (int code = 0; code == 0; count++) {
-        item = item_of(count, count * 3 % 500);
-        code = frame_items_add(&items, &item);
-        cr_assert(code == 0 || code == -ENOSPC);
-    }
-    cr_assert(items.size <= FRAME_PAYLOAD_MAX && items.size > FRAME_PAYLOAD_MAX - 520);
-    struct frame frame = to_bob(bytes, items.size);
-    for (uint32_t i = 0; i < count - 1; i++) {
-        expected = item_of(i, i * 3 % 500);
-        cr_assert_eq(frame_items_next(&frame, &at, &item), 1);
-        cr_assert(item.client == expected.client && item.qp == i && item.kind == i + 1 && item.flags == i + 2);
-        cr_assert(item.size == expected.size && memcmp(item.bytes, expected.bytes, item.size) == 0);
-    }
-    cr_assert_eq(frame_items_next(&frame, &at, &item), 0);
-    cr_assert_eq(frame_items_next(&frame, &at, &item), 0);
-}
-
-Test(frame, the_longest_item_fits_alone)
-{
-    static uint8_t bytes[FRAME_PAYLOAD_MAX];
-    struct frame_items items = {.bytes = bytes};
-    struct frame_item item = item_of(0, FRAME_ITEM_MAX + 1);
-    cr_assert_eq(frame_items_add(&items, &item), -EMSGSIZE);
-    item.size = UINT32_MAX;
-    cr_assert_eq(frame_items_add(&items, &item), -EMSGSIZE);
-    item.size = FRAME_ITEM_MAX;
-    cr_assert_eq(frame_items_add(&items, &item), 0);
-    cr_assert_eq(items.size, FRAME_PAYLOAD_MAX);
-    item.size = 0;
-    cr_assert_eq(frame_items_add(&items, &item), -ENOSPC);
-}
-
-Test(frame, a_payload_that_ends_within_an_item_is_malformed)
-{
-    uint8_t bytes[200];
-    struct frame_items items = {.bytes = bytes};
-    struct frame_item item = item_of(1, 40);
-    cr_assert_eq(frame_items_add(&items, &item), 0);
-    cr_assert_eq(frame_items_add(&items, &item), 0);
-    for (uint32_t cut = 1; cut < items.size; cut++) {
-        uint8_t *copy = malloc(cut);
-        memcpy(copy, bytes, cut);
-        struct frame frame = to_bob(copy, cut);
-        uint32_t at = 0;
-        int code;
-        while ((code = frame_items_next(&frame, &at, &item)) == 1)
-            ;
-        cr_assert_eq(code, cut == items.size / 2 ? 0 : -EBADMSG);
-        free(copy);
-    }
-    memset(bytes + 16, 0xff, 4);
-    struct frame frame = to_bob(bytes, items.size);
-    uint32_t at = 0;
-    cr_assert_eq(frame_items_next(&frame, &at, &item), -EBADMSG, "a size near 2^32");
 }

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "peer/fabric.h"
+#include "peer/pack.h"
 #include "place.h"
 
 #define ENDS 3
@@ -286,6 +287,41 @@ Test(peers, without_the_key_nothing_is_said)
     cr_assert_geq(peers_counts(ends[1])->dropped, 1);
     test_peers_put(0, 2, 2);
     cr_assert_eq(peers_take(1, 2, 1, PATIENCE), 1, "and others are heard as before");
+}
+
+/* As the first end would send it. */
+static void test_peers_send(struct fabric *fabric, int peer, uint64_t sequence, const void *payload, uint32_t size)
+{
+    static uint8_t sealed[FRAME_MAX];
+    const struct frame frame = {.receiver = selves[1].member,
+                                .receiver_instance = selves[1].instance,
+                                .sequence = sequence,
+                                .payload = payload,
+                                .size = size};
+    const int length = frame_seal(sealed, sizeof sealed, &frame, &selves[0]);
+    cr_assert_gt(length, 0);
+    cr_assert_eq(fabric_send(fabric, peer, sealed, (size_t)length), 0);
+}
+
+/* A member's frame, so it is acknowledged, or it would come for ever; but nothing of it is handed out. */
+Test(peers, a_frame_with_an_item_that_cannot_be_read_is_passed_over)
+{
+    static uint8_t payload[FRAME_PAYLOAD_MAX], address[FABRIC_ADDRESS_MAX];
+    static struct pack pack = {.bytes = payload};
+    const struct frame_item put = item_of(1);
+    struct fabric *fabric;
+    size_t size = sizeof address;
+    cr_assert_eq(fabric_open(&fabric, "tcp:127.0.0.1", peers_ring, NULL), 0);
+    cr_assert_eq(peers_address(ends[1], address, &size), 0);
+    const int peer = fabric_peer_add(fabric, address, size);
+    cr_assert_geq(peer, 0);
+    cr_assert_eq(pack_add(&pack, &put), 0);
+    payload[pack.size] = 0xff;
+    test_peers_send(fabric, peer, 1, payload, pack.size + 1);
+    test_peers_send(fabric, peer, 2, payload, pack.size);
+    cr_assert_eq(peers_take(1, 1, 1, PATIENCE), 1);
+    cr_assert_eq(peers_counts(ends[1])->dropped, 1);
+    fabric_close(fabric);
 }
 
 /* Of an unknown member, or a newer epoch, the session knows more: it is looked at, then the frame is taken.
