@@ -27,7 +27,8 @@
 
 #define SESSION LAYOUT_OWN "/session"
 #define SESSION_OVER LAYOUT_OWN "/session.over"
-#define LINKED_MAX 64 /* few enough to be seen to soon when the export is stopped */
+#define EXPORT_WAIT 200 /* ms, how often it is looked whether the export is to stop */
+#define LINKED_MAX 64   /* few enough to be seen to soon when the export is stopped */
 
 struct export
 {
@@ -39,8 +40,8 @@ struct export
     const struct union_name *linked[LINKED_MAX]; /* in the trunk, and in that leaf still */
     size_t linked_count;
     struct export_owners owners;
-    uint64_t underway; /* files that an owner has renamed by what it said last */
-    bool stays;        /* a file of this directory was refused, or is in its leaf still */
+    const struct export_aside *aside; /* the directory was, and is finished now; NULL: it was not */
+    bool stays;                       /* a file of this directory was refused, or is in its leaf still */
     struct union_root root;
     struct progress progress;
     uint64_t began, requests; /* when it began, and what the file system's client had sent by then */
@@ -130,14 +131,35 @@ static void export_show_progress(struct export *export)
 {
     if (!progress_due(&export->progress))
         return;
-    const size_t files = export->files + export->underway;
+    const size_t files = export->files + export->owners.underway;
     const double rate = (double)files / (export_seconds(export) + 1e-9);
     const size_t left = export->about > files ? export->about - files : 0;
-    char rest[64] = "";
+    char rest[64] = "", nodes[48] = "";
+    if (export->owners.working > 0)
+        snprintf(nodes, sizeof nodes, ", %zu other node%s at work", export->owners.working,
+                 export->owners.working == 1 ? "" : "s");
     if (files > 0)
         snprintf(rest, sizeof rest, ", %.0f files/s, about %.0f s left", rate, (double)left / rate);
-    progress_line(&export->progress, "exported %zu of about %zu files in %zu directories%s", files, export->about,
-                  export->directories, rest);
+    progress_line(&export->progress, "exported %zu of about %zu files in %zu directories%s%s", files, export->about,
+                  export->directories, nodes, rest);
+}
+
+/* Looks after the owners. */
+static void export_turn(struct export *export, int milliseconds)
+{
+    const uint64_t files = export->owners.files, looked = export->owners.looked;
+    export_owners_turn(&export->owners, &export->root, milliseconds);
+    export->files += export->owners.files - files;
+    export->looked += export->owners.looked - looked;
+    export_show_progress(export);
+}
+
+static void export_turn_if_due(struct export *export)
+{
+    if (export_owners_are_due(&export->owners))
+        export_turn(export, 0);
+    else
+        export_show_progress(export);
 }
 
 static void export_complain_appeared(struct export *export, const char *where)
@@ -195,27 +217,11 @@ static void export_close_leaf(struct export *export, const struct folder *folder
     export->leaf_fd = -1;
 }
 
-static void export_show_owner(void *export, uint64_t files)
-{
-    ((struct export *)export)->underway = files;
-    export_show_progress(export);
-}
-
-/* What other nodes made, they rename, before the rest is looked at. */
-static void export_by_owners(struct export *export, const struct folder *folder)
-{
-    const uint64_t files = export->owners.files, looked = export->owners.looked;
-    export_owners_empty(&export->owners, &export->root, folder, export_show_owner, export);
-    export->underway = 0;
-    export->files += export->owners.files - files;
-    export->looked += export->owners.looked - looked;
-}
-
-/* Has its owner renamed it? A look at its new name would then find it. */
+/* Has its owner renamed it since the directory was listed again? A look at its new name would then find it. */
 static bool export_has_left(const struct export *export, const struct union_name *name)
 {
     struct statx stat;
-    return export_owners_state(&export->owners, name) == EXPORT_OWNERS_SOME &&
+    return export->aside != NULL && export_aside_was_ordered(export->aside, name) &&
            sys_statx(export->leaf_fd, name->on_disk, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &stat) == -ENOENT;
 }
 
@@ -243,6 +249,8 @@ static int export_move_file(struct export *export, const char *where, const stru
     int error = export_open_leaf(export, folder, name);
     if (error == 0 && export_has_left(export, name))
         error = -ENOENT;
+    else if (error == 0 && export->aside != NULL && strcmp(name->name, name->on_disk) != 0) /* it lost a conflict since then */
+        error = -EEXIST;
     if (error < 0)
         return error;
     error = disk_rename_next(renaming, export->leaf_fd, name->on_disk, folder->fd, name->name);
@@ -288,7 +296,7 @@ static int export_file(struct export *export, const struct folder *folder, const
         export_fail(export, where, error);
     export->hopeless |= export_is_hopeless(error);
     export->files += error == 0;
-    export_show_progress(export);
+    export_turn_if_due(export);
     return error == -ENOENT ? 0 : error;
 }
 
@@ -302,13 +310,13 @@ static int export_compare_leaves(const void *a, const void *b)
     return one < other ? -1 : 1;
 }
 
-/* What is redirected and has not left, one leaf after the other: malloc'ed, NULL without memory. */
-static const struct union_name **export_order_by_leaf(const struct export *export, const struct listing *listing, size_t *count)
+/* What is redirected, one leaf after the other: malloc'ed, NULL without memory. */
+static const struct union_name **export_order_by_leaf(const struct listing *listing, size_t *count)
 {
     const struct union_name **names = malloc((listing->count + 1) * sizeof *names);
     *count = 0;
     for (size_t i = 0; i < listing->count && names != NULL; i++)
-        if (listing->names[i].branch > 0 && export_owners_state(&export->owners, &listing->names[i]) != EXPORT_OWNERS_ALL)
+        if (listing->names[i].branch > 0)
             names[(*count)++] = &listing->names[i];
     if (names != NULL)
         qsort(names, *count, sizeof *names, export_compare_leaves);
@@ -319,8 +327,7 @@ static const struct union_name **export_order_by_leaf(const struct export *expor
 static int export_files(struct export *export, const struct folder *folder)
 {
     size_t count;
-    export_by_owners(export, folder);
-    const struct union_name **names = export_order_by_leaf(export, &folder->listing, &count);
+    const struct union_name **names = export_order_by_leaf(&folder->listing, &count);
     int error = names != NULL ? 0 : -ENOMEM;
     export->stays = false;
     for (size_t i = 0; i < count && (error == 0 || error == -ECANCELED); i++) {
@@ -348,14 +355,9 @@ static int export_remove_mirrors(struct export *export, const struct folder *fol
     return 0;
 }
 
-static int export_marked(struct export *export, const struct walk *walk)
+/* All that is shunt's own leaves a listed directory. */
+static int export_empty(struct export *export, const struct folder *folder)
 {
-    const struct folder *folder = &walk->folder;
-    const char *mirror = folder->listing.marker.mirror;
-    bool loosened = export_loosen(folder->fd, &walk->before);
-    if ((walk->before.stx_mode & 0300) != 0300)
-        for (size_t i = 1; i <= export->root.branch_count; i++)
-            export_loosen_mirror(export, (uint16_t)i, mirror);
     int error = export_files(export, folder);
     if (error == 0 && folder->listing.unfinished)
         error = listing_sweep(folder->fd);
@@ -363,6 +365,24 @@ static int export_marked(struct export *export, const struct walk *walk)
         error = export_remove_mirrors(export, folder);
     if (error == 0)
         error = sys_unlinkat(folder->fd, LAYOUT_MARKER, 0);
+    return error;
+}
+
+static int export_marked(struct export *export, struct walk *walk)
+{
+    struct folder *folder = &walk->folder;
+    bool loosened = export_loosen(folder->fd, &walk->before);
+    if ((walk->before.stx_mode & 0300) != 0300)
+        for (size_t i = 1; i <= export->root.branch_count; i++)
+            export_loosen_mirror(export, (uint16_t)i, folder->listing.marker.mirror);
+    struct export_aside *aside = export_owners_put_aside(&export->owners, &export->root, folder);
+    if (aside != NULL) {
+        aside->before = walk->before;
+        aside->loosened = loosened;
+        export_turn(export, 0);
+        return 0;
+    }
+    int error = export_empty(export, folder);
     export_put_back(folder->fd, &walk->before, loosened);
     return error;
 }
@@ -391,8 +411,64 @@ static void export_tell_directory(struct export *export, const struct folder *fo
         printf("would export %zu file%s into %s\n", files, files == 1 ? "" : "s", folder->path);
 }
 
+/* How the export of a directory ended. */
+static void export_note(struct export *export, const char *path, const char *mirror, int error)
+{
+    if (error < 0 && !export->failed && error != -EINTR)
+        export_fail(export, path, error);
+    if (error < 0 || export->options->dry_run)
+        error = mirror_names_add(&export->left, mirror);
+    export->blind |= error == -ENOMEM;
+}
+
+/* From disk, whatever the owners said, and whatever a catalogue knew before they renamed anything. What has the name of a file
+ * in a branch was made since the directory was settled, so it is not settled again, but complained of. */
+static int export_list_again(struct export *export, struct folder *folder)
+{
+    const struct listing_source *source = export->root.source;
+    export->root.source = NULL;
+    const int error = folder_list(folder, &export->root, 0);
+    export->root.source = source;
+    return error == 0 && !folder->listing.marked ? -ENOENT : error;
+}
+
+/* One that was removed meanwhile, or its marker, is like one without: what is left of its mirror is looked at later. */
+static void export_finish_aside(struct export *export, struct export_aside *aside)
+{
+    int error = stopping() || export->hopeless ? -EINTR : export_list_again(export, &aside->folder);
+    export->aside = aside;
+    if (error == 0)
+        error = export_empty(export, &aside->folder);
+    export->aside = NULL;
+    export_put_back(aside->folder.fd, &aside->before, aside->loosened);
+    if (error != -ENOENT)
+        export_note(export, aside->folder.path, aside->mirror, error);
+    export_aside_destroy(aside);
+}
+
+/* Those whose owners have answered. */
+static void export_finish_answered(struct export *export)
+{
+    export_turn_if_due(export);
+    for (struct export_aside *aside; (aside = export_owners_take(&export->owners)) != NULL; export_turn(export, 0))
+        export_finish_aside(export, aside);
+}
+
+/* Until no more than so many are aside. Owners that are to stop are waited for. */
+static void export_finish_asides(struct export *export, size_t most)
+{
+    while (export->owners.count > most) {
+        if (stopping() || export->hopeless)
+            export_owners_cancel(&export->owners);
+        if (stopping())
+            export->owners.owners->dismiss(export->owners.owners->context);
+        export_finish_answered(export);
+        export_turn(export, export->owners.count > most ? EXPORT_WAIT : 0);
+    }
+}
+
 /* A directory without a marker may have been touched too: LISTING_SETTLE takes away one that was copied. */
-static void export_folder(struct export *export, const struct walk *walk)
+static void export_folder(struct export *export, struct walk *walk)
 {
     const struct folder *folder = &walk->folder;
     struct statx now;
@@ -406,11 +482,8 @@ static void export_folder(struct export *export, const struct walk *walk)
     export->directories++;
     export_tell_directory(export, folder);
     int error = export->options->dry_run ? export_dry(export, walk) : export_marked(export, walk);
-    if (error < 0 && !export->failed && error != -EINTR)
-        export_fail(export, folder->path, error);
-    if (error < 0 || export->options->dry_run)
-        error = mirror_names_add(&export->left, folder->listing.marker.mirror);
-    export->blind |= error == -ENOMEM;
+    if (folder->fd >= 0) /* it is not aside */
+        export_note(export, folder->path, folder->listing.marker.mirror, error);
 }
 
 static void export_trunk(struct export *export)
@@ -425,6 +498,8 @@ static void export_trunk(struct export *export)
         if (first)
             export->root_before = walk.before;
         first = false;
+        export_finish_answered(export);
+        export_finish_asides(export, EXPORT_OWNERS_ASIDE - 1);
         export_show_progress(export);
         if (more > 0) {
             export_folder(export, &walk);
@@ -433,6 +508,7 @@ static void export_trunk(struct export *export)
         export_fail(export, walk.folder.path, more);
         export->blind = true;
     }
+    export_finish_asides(export, 0);
     export->blind |= walk.partial || export->hopeless;
     walk_finish(&walk);
 }
@@ -613,6 +689,7 @@ static void export_tell_json(struct export *export, bool complete)
     json_text(json, "root", export->root.path);
     json_bool(json, "dry_run", export->options->dry_run);
     json_unsigned(json, "files", export->files);
+    json_unsigned(json, "by_owners", export->owners.files);
     json_unsigned(json, "copied", export->copied);
     json_unsigned(json, "looked", export->looked);
     json_unsigned(json, "directories", export->directories);
@@ -655,6 +732,8 @@ static void export_tell(struct export *export, bool complete)
            export->directories, export->directories == 1 ? "y" : "ies");
     if (export->copied > 0)
         printf(", %zu of them copied", export->copied);
+    if (export->owners.files > 0)
+        printf(", %" PRIu64 " of them by the nodes that made them", export->owners.files);
     if (export->conflicts > 0)
         printf(", %zu that lost a conflict kept as NAME.shunt-conflict-NODE", export->conflicts);
     if (export->looked > 0)

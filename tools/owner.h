@@ -6,10 +6,10 @@
  *
  * Where the nodes share a disk, a rename by another node has to take the locks of the file and of its leaf away from their
  * owner first: on OCFS2 and GFS2 some ten times what the owner's rename takes. The export decides all: it lists and settles a
- * directory, orders one owner after the other to empty its mirror, and does itself what is left. An owner moves what lies in a
- * mirror under the name that it has there; it replaces nothing that the export itself would not, by the same calls, and ends
- * when the process that gave the order has, or holds the root no more. So both may be at the same file, as when the export has
- * given an owner up: one of them renames it, and the other does not find it. */
+ * directory, orders one owner after the other to empty its mirror, lists it again, and does itself what is left. An owner moves
+ * what lies in a mirror under the name that it has there; it replaces nothing that the export itself would not, by the same
+ * calls, and ends when the process that gave the order has, or holds the root no more. So both may be at the same file, as when
+ * the export has given an owner up: one of them renames it, and the other does not find it. */
 
 #include <limits.h>
 #include <stdbool.h>
@@ -40,13 +40,24 @@ int owner_order_parse(struct owner_order *, const char *line);
 void owner_carry_out(const struct owner_order *, bool (*goes_on)(void *context, uint64_t files), void *context,
                      struct owner_answer *);
 
-/* The owners, as the export sees them. */
+enum owner_state {
+    OWNER_FREE,
+    OWNER_WORKS,
+    OWNER_ANSWERED, /* until its next order */
+    OWNER_LOST,     /* it is known, or to be assumed, that it does not go on */
+};
+
+/* The owners, as the export sees them. Each carries out one order at a time. */
 struct owners {
     void *context;
-    /* Is there a process on that node, and is it another node than this one? */
-    bool (*has)(void *context, const char *node);
-    /* Orders it. Returns when it has answered: 0; or when it is known, or to be assumed, that it does not go on: -1. Calls
-     * `shows` meanwhile with how many files were renamed. */
-    int (*order)(void *context, const char *node, const char *line, void (*shows)(void *to, uint64_t files), void *to,
-                 struct owner_answer *);
+    /* The number of the process on that node; -1: there is none, or it is this node. */
+    int (*find)(void *context, const char *node);
+    /* ... and how many files it has renamed so far, or its answer. */
+    enum owner_state (*state)(void *context, int owner, struct owner_answer *);
+    /* Orders one that is free, or has answered, and returns at once. False: it is lost. */
+    bool (*order)(void *context, int owner, const char *line);
+    /* Takes in what they say: at most so long, until there is something. */
+    void (*wait)(void *context, int milliseconds);
+    /* All are told to end, which they do with an answer. */
+    void (*dismiss)(void *context);
 };

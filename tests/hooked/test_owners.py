@@ -119,3 +119,37 @@ def test_names_that_appear_are_not_replaced(scene, shunt):
     one_node.assert_plain(scene.root)
     words = list(scene.contents().values())
     assert words.count("native") == len(NAMES) and len(words) == 2 * len(NAMES)
+
+
+def test_nodes_work_in_two_directories_at_the_same_time(build, tmp_path):
+    """One of the nodes stands before its first file, wherever that is: the other one's directory is finished meanwhile, but for a
+    directory in which the first one is at work, where each waits for the other."""
+    union, meeting = Union(tmp_path / "root"), Meeting(tmp_path / "there")
+    both, second = union.mark("both", 1), union.mark("second", 2)
+    for name in NAMES:
+        union.put("fake0.1", both, f"fake0.{name}", name)
+        union.put("fake1.1", both, f"fake1.{name}", name)
+        union.put("fake1.1", second, name, name)
+
+    def there(directory, prefix=""):
+        return {name for name in NAMES if (union.root / directory / f"{prefix}{name}").exists()}
+
+    words = [build / "tools" / "shunt-launch", "--root", union.root, "--fake-nodes", "2", "--json", "true"]
+    launch = subprocess.Popen(list(map(str, words)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                              env=one_node.environment(SHUNT_FABRIC="tcp:lo", SHUNT_HOOKS=meeting.at("owner-renames")))
+    try:
+        meeting.reached()
+        wait_until(lambda: len(there("second")) + len(there("both", "fake0.")) == len(NAMES), "the other node's files")
+        assert not there("both", "fake1.")
+        if there("second"):
+            wait_until(lambda: not (union.root / "second" / ".shunt-dir").exists(), "the end of the directory that is done")
+        assert (union.root / "both" / ".shunt-dir").exists()
+        meeting.go()
+        out, err = launch.communicate(timeout=60)
+    finally:
+        meeting.go()
+        launch.kill()
+        launch.communicate()
+    assert launch.returncode == 0 and '"exported_files": 120, "exported_by_owners": 120' in err, err
+    one_node.assert_plain(union.root)
+    assert there("second") == there("both", "fake0.") == there("both", "fake1.") == set(NAMES)

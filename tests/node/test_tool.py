@@ -412,8 +412,8 @@ def test_export_dry_run_changes_nothing(shunt, union):
     made = json.loads(shunt("export", "--dry-run", "--json", union.root).check())
     assert made.pop("seconds") >= 0
     made.pop("requests")  # null where the file system does not tell
-    assert made == {"root": str(union.root), "dry_run": True, "files_per_second": None, "files": 3, "copied": 0, "looked": 0, "directories": 1,
-                    "conflicts": 0, "orphans": 0, "complete": True}
+    assert made == {"root": str(union.root), "dry_run": True, "files_per_second": None, "files": 3, "by_owners": 0, "copied": 0, "looked": 0,
+                    "directories": 1, "conflicts": 0, "orphans": 0, "complete": True}
     assert snapshot(union.root) == before
     assert json.loads(shunt("export", "--json", union.root).check())["complete"] is True
     assert_plain(union.root)

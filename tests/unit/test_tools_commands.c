@@ -70,8 +70,9 @@ Test(export, only_says_what_it_would_do)
     cr_assert(place_has("r/out/.shunt-dir") && place_has("r/.shunt/b/n1.1/" OUT "/0/x") && !place_has("r/out/x"));
     cr_assert_eq(place_count("r/.shunt/session"), 0);
     cr_assert_eq(export_it("r", (struct export_options){.dry_run = true, .json = true}), STATUS_OK);
-    cr_assert(strstr(heard_out.words, "\"dry_run\": true,\n  \"files\": 2,\n  \"copied\": 0,\n  \"looked\": 0,\n  "
-                                      "\"directories\": 1,\n  \"conflicts\": 0,"),
+    cr_assert(strstr(heard_out.words,
+                     "\"dry_run\": true,\n  \"files\": 2,\n  \"by_owners\": 0,\n  \"copied\": 0,\n  \"looked\": 0,\n  "
+                     "\"directories\": 1,\n  \"conflicts\": 0,"),
               "%s", heard_out.words);
 }
 

@@ -79,7 +79,7 @@ static void agents_mark_served(struct agents *agents, struct agents_member *memb
         agents->serves[at] = true;
     member->served++;
     if (agents->named_count < agents->nodes->count && strlen(name) <= LAYOUT_NODE_MAX) {
-        agents->named[agents->named_count].member = member;
+        agents->named[agents->named_count] = (struct agents_node){.member = member, .state = OWNER_FREE};
         strcpy(agents->named[agents->named_count++].name, name);
     }
 }
@@ -120,22 +120,27 @@ static void agents_take_word(struct agents *agents, struct agents_member *member
                      name);
 }
 
+struct agents_node *agents_find_node(const struct agents *agents, const char *name)
+{
+    for (size_t i = 0; i < agents->named_count; i++)
+        if (strcmp(agents->named[i].name, name) == 0)
+            return &agents->named[i];
+    return NULL;
+}
+
 /* What the node says that carries out an order. */
 static void agents_take_order(struct agents *agents, const char *name, const char *report)
 {
-    struct agents_order *order = &agents->order;
-    struct owner_answer answer;
-    unsigned is_empty;
-    if (order->node == NULL || strcmp(order->node, name) != 0)
+    struct agents_node *node = agents_find_node(agents, name);
+    struct owner_answer answer = {0};
+    if (node == NULL || node->state != OWNER_WORKS)
         return;
-    order->heard = clock_monotonic();
-    if (sscanf(report, AGENT_WORD " %*s " AGENT_MOVING " %" SCNu64, &order->files) == 1 ||
-        sscanf(report, AGENT_WORD " %*s " AGENT_MOVED " %" SCNu64 " %" SCNu64 " %u", &answer.files, &answer.looked,
-               &is_empty) != 3)
+    if (sscanf(report, AGENT_WORD " %*s " AGENT_MOVED " %" SCNu64 " %" SCNu64, &answer.files, &answer.looked) == 2)
+        node->state = OWNER_ANSWERED;
+    else if (sscanf(report, AGENT_WORD " %*s " AGENT_MOVING " %" SCNu64, &answer.files) != 1)
         return;
-    answer.is_empty = is_empty == 1;
-    order->answer = answer;
-    order->answered = true;
+    node->answer = answer;
+    node->heard = clock_monotonic();
 }
 
 /* Launchers may put something before a line, and say things of their own. */

@@ -41,14 +41,9 @@ struct agents_member {
 struct agents_node {
     char name[LAYOUT_NODE_MAX + 1];
     struct agents_member *member;
-};
-
-/* The order that is being carried out (agents_rest.h). */
-struct agents_order {
-    const char *node; /* NULL: none is */
-    bool answered;
-    uint64_t files, heard; /* renamed so far; when it said so */
+    enum owner_state state; /* as an owner (agents_rest.h) */
     struct owner_answer answer;
+    uint64_t heard; /* when it said something of its order, or got it */
 };
 
 struct agents {
@@ -58,7 +53,6 @@ struct agents {
     bool *serves;              /* of each node */
     struct agents_node *named; /* those that serve */
     size_t named_count;
-    struct agents_order order;
     struct agent_counts counts;   /* of the nodes that told */
     bool failed, told, dismissed; /* something went wrong; that was said; all were told to end */
 };
@@ -70,6 +64,9 @@ void agents_compose(const struct agents_plan *, const struct nodes *, size_t fir
  * allow. 0, or -1 after a complaint. */
 int agents_init(struct agents *, const struct nodes *, const struct agents_plan *);
 void agents_finish(struct agents *);
+
+/* The node that goes by that name; NULL: none has told it. */
+struct agents_node *agents_find_node(const struct agents *, const char *name);
 
 /* Starts all at once. 0 when all serve; -1 after a complaint, or the number of a signal that came: then some
  * may serve. */

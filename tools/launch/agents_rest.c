@@ -7,12 +7,11 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "stopping.h"
 
 #define REST_STOP 10    /* seconds without another daemon that has stopped: then no agent rests */
 #define REST_END 90     /* seconds for agents to end */
 #define REST_SILENCE 60 /* after which a node is given up that says no more how far it is */
-#define REST_LOOK 200   /* ms, how often it is looked whether the export is to stop */
+#define REST_LOOK 200   /* ms between two looks at those that end */
 
 bool agents_rest_has_others(const struct agents *agents)
 {
@@ -90,50 +89,53 @@ int agents_rest_begin(struct agents *agents, struct signal_wait *watch)
     return sign > 0 ? sign : stopped;
 }
 
-static struct agents_member *agents_rest_find(const struct agents *agents, const char *node)
+static int agents_rest_find(void *context, const char *name)
 {
-    for (size_t i = 0; i < agents->named_count; i++)
-        if (strcmp(agents->named[i].name, node) == 0)
-            return agents->named[i].member;
-    return NULL;
+    const struct agents *agents = context;
+    const struct agents_node *node = agents_find_node(agents, name);
+    return node != NULL && !node->member->is_here ? (int)(node - agents->named) : -1;
 }
 
-static bool agents_rest_has(void *context, const char *node)
+/* One that says nothing for long is given up. */
+static enum owner_state agents_rest_state(void *context, int owner, struct owner_answer *answer)
 {
-    const struct agents_member *member = agents_rest_find(context, node);
-    return member != NULL && !member->is_here && !member->is_lost && member->pid > 0;
-}
-
-/* Until it has answered, or does not go on. One that is to stop is told by the end of its input, and waited for. */
-static void agents_rest_await(struct agents *agents, struct agents_member *member, void (*shows)(void *to, uint64_t files),
-                              void *to)
-{
-    struct agents_order *order = &agents->order;
-    while (!order->answered && member->pid > 0 && clock_monotonic() < order->heard + REST_SILENCE * CLOCK_SECOND) {
-        if (stopping())
-            agents_dismiss(agents);
-        agents_wait(agents, NULL, REST_LOOK);
-        shows(to, order->files);
+    const struct agents *agents = context;
+    struct agents_node *node = &agents->named[owner];
+    const bool is_there = node->member->pid > 0 && !node->member->is_lost;
+    if (node->state == OWNER_WORKS && (!is_there || clock_monotonic() >= node->heard + REST_SILENCE * CLOCK_SECOND)) {
+        node->state = OWNER_LOST;
+        node->answer = (struct owner_answer){0};
     }
+    *answer = node->answer;
+    return node->state == OWNER_FREE && !is_there ? OWNER_LOST : node->state;
 }
 
-static int agents_rest_order(void *context, const char *node, const char *line, void (*shows)(void *to, uint64_t files),
-                             void *to, struct owner_answer *answer)
+static bool agents_rest_order(void *context, int owner, const char *line)
 {
-    struct agents *agents = context;
-    struct agents_member *member = agents_rest_find(agents, node);
-    agents->order = (struct agents_order){.node = node, .heard = clock_monotonic()};
-    if (agents_rest_tell(member, line) && agents_rest_tell(member, "\n"))
-        agents_rest_await(agents, member, shows, to);
-    agents->order.node = NULL;
-    *answer = agents->order.answer;
-    member->is_lost = !agents->order.answered;
-    return agents->order.answered ? 0 : -1;
+    const struct agents *agents = context;
+    struct agents_node *node = &agents->named[owner];
+    struct agents_member *member = node->member;
+    node->answer = (struct owner_answer){0};
+    node->heard = clock_monotonic();
+    member->is_lost |= member->pid <= 0 || !agents_rest_tell(member, line) || !agents_rest_tell(member, "\n");
+    node->state = member->is_lost ? OWNER_LOST : OWNER_WORKS;
+    return !member->is_lost;
+}
+
+static void agents_rest_wait(void *context, int milliseconds)
+{
+    agents_wait(context, NULL, milliseconds);
+}
+
+static void agents_rest_dismiss(void *context)
+{
+    agents_dismiss(context);
 }
 
 struct owners agents_rest_owners(struct agents *agents)
 {
-    return (struct owners){agents, agents_rest_has, agents_rest_order};
+    return (struct owners){agents,           agents_rest_find,   agents_rest_state, agents_rest_order,
+                           agents_rest_wait, agents_rest_dismiss};
 }
 
 void agents_rest_end(struct agents *agents)
