@@ -16,6 +16,15 @@
 #define OWNER_LOOK 64 /* files between two looks at the claim */
 #define OWNER_WORD "rename"
 
+bool owner_shares_disk(const char *root)
+{
+    const int fd = sys_openat(AT_FDCWD, root, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+    const bool shares = fd >= 0 && !disk_has_server(fd);
+    if (fd >= 0)
+        sys_close(fd);
+    return shares;
+}
+
 /* The line: OWNER_WORD and the fields, a tab before each. */
 
 static bool owner_is_plain(const char *text)
@@ -117,24 +126,20 @@ static bool owner_rename(struct owner *owner, int leaf, const char *name)
 }
 
 /* What a file system tells of a directory while files leave it may lack some: until none left it. */
-static bool owner_empty_leaf(struct owner *owner, const char *name)
+static void owner_empty_leaf(struct owner *owner, const char *name)
 {
     char buffer[16384] __attribute__((aligned(8)));
     struct disk_scan scan;
     const struct disk_name *one;
-    bool left = true, has_stayed = false;
+    bool left = true;
     while (left && !owner->ends) {
-        left = has_stayed = false;
+        left = false;
         if (disk_scan_init(&scan, owner->mirror, name, buffer, sizeof buffer) < 0)
-            return false;
-        while (!owner->ends && disk_scan_next(&scan, &one) > 0) {
-            const bool leaves = owner_rename(owner, scan.fd, one->name);
-            left |= leaves;
-            has_stayed |= !leaves;
-        }
+            return;
+        while (!owner->ends && disk_scan_next(&scan, &one) > 0)
+            left |= owner_rename(owner, scan.fd, one->name);
         disk_scan_finish(&scan);
     }
-    return !has_stayed && !owner->ends;
 }
 
 static void owner_empty_mirror(struct owner *owner)
@@ -142,14 +147,11 @@ static void owner_empty_mirror(struct owner *owner)
     char buffer[4096] __attribute__((aligned(8)));
     struct disk_scan scan;
     const struct disk_name *one;
-    bool is_empty = true;
-    int more = disk_scan_init(&scan, owner->mirror, ".", buffer, sizeof buffer);
-    if (more < 0)
+    if (disk_scan_init(&scan, owner->mirror, ".", buffer, sizeof buffer) < 0)
         return;
-    while (!owner->ends && (more = disk_scan_next(&scan, &one)) > 0)
-        is_empty &= owner_empty_leaf(owner, one->name);
+    while (!owner->ends && disk_scan_next(&scan, &one) > 0)
+        owner_empty_leaf(owner, one->name);
     disk_scan_finish(&scan);
-    owner->answer->is_empty = is_empty && more == 0 && !owner->ends;
 }
 
 /* It is the directory whose mirror that is, by what this node sees. */

@@ -28,8 +28,11 @@ struct owner_order {
 
 struct owner_answer {
     uint64_t files, looked; /* renamed; ... after a look at the name alone */
-    bool is_empty;          /* nothing is left in the mirror */
 };
+
+/* Do the nodes themselves look names up there, and lock what they change? A server would be asked for more by several nodes
+ * than by one (docs/performance.md, Leaving). */
+bool owner_shares_disk(const char *root);
 
 /* Pure. The line of an order, without its end: the length, or -EINVAL: a path has a control character, or is too long. */
 int owner_order_format(const struct owner_order *, char *to, size_t size);

@@ -16,6 +16,7 @@
 static const char *const daemon_places[] = {"../daemon/shuntd", SHUNT_DAEMON_FROM_BIN, "shuntd", NULL};
 static const char *const mount_places[] = {"mount/shunt-mount", SHUNT_MOUNT_FROM_BIN, NULL};
 static const char *const shunt_places[] = {"shunt", NULL};
+static const char *const launch_places[] = {"shunt-launch", NULL};
 static const char *const static_places[] = {"static/shunt-static", SHUNT_STATIC_FROM_BIN, "../static/shunt-static", NULL};
 static const char *const preload_places[] = {"../lib/shim/libshunt_preload.so", SHUNT_PRELOAD_FROM_BIN, NULL};
 
@@ -85,6 +86,11 @@ const char *places_site_file(char to[PATH_MAX])
     if (!places_own_directory(to) || strlen(to) + strlen(from) + 2 > PATH_MAX)
         return NULL;
     return strcat(strcat(to, "/"), from);
+}
+
+int places_launch(char to[PATH_MAX])
+{
+    return places_look(launch_places, "shunt-launch", PLACES_WHOLE, to);
 }
 
 int places_shunt(char to[PATH_MAX])

@@ -10,6 +10,7 @@
 /* Absolute, canonical. 0, or -1 after a complaint. */
 int places_daemon(char to[PATH_MAX]);
 int places_preload(char to[PATH_MAX]);
+int places_launch(char to[PATH_MAX]);
 int places_shunt(char to[PATH_MAX]);
 /* ... of `shunt mount`, which is an option of the build. */
 int places_mount(char to[PATH_MAX]);

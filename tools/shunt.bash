@@ -25,6 +25,7 @@ _shunt()
     *:--export) mapfile -t COMPREPLY < <(compgen -W 'now background later later,submit never' -- "$word") ;;
     *:--container) mapfile -t COMPREPLY < <(compgen -W 'podman apptainer bwrap' -- "$word") ;;
     *:--user) mapfile -t COMPREPLY < <(compgen -u -- "$word") ;;
+    *:--hosts) mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
     *:--host) mapfile -t COMPREPLY < <(compgen -A hostname -- "$word") ;;
     *:--placement) mapfile -t COMPREPLY < <(compgen -W 'auto branch' -- "$word") ;;
     mount:--log | mount:-l) mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # SPDX-FileCopyrightText: The shunt authors
-"""A node renames the files that it made while the export of shunt-launch waits for it (tools/owner.h): one of the two ends, or a
-program without shunt makes the same names."""
+"""A node renames the files that it made while an export waits for it (tools/owner.h), that of shunt-launch or one with helpers: one of
+the two ends, or a program without shunt makes the same names; two nodes work in two directories."""
 
 import contextlib
 import os
@@ -153,3 +153,65 @@ def test_nodes_work_in_two_directories_at_the_same_time(build, tmp_path):
     assert launch.returncode == 0 and '"exported_files": 120, "exported_by_owners": 120' in err, err
     one_node.assert_plain(union.root)
     assert there("second") == there("both", "fake0.") == there("both", "fake1.") == set(NAMES)
+
+
+class Helped(Scene):
+    def agent(self):
+        pid, = pathlib.Path(f"/proc/{self.launch.pid}/task/{self.launch.pid}/children").read_text().split()
+        return int(pid)
+
+
+@pytest.fixture
+def helped(build, tmp_path):
+    """As `scene`, of an export to which a helper was brought by a stand-in for ssh."""
+    union, meeting = Union(tmp_path / "root"), Meeting(tmp_path / "there")
+    mirror = union.mark("out", 1)
+    for name in NAMES:
+        union.put("far.1", mirror, name, name)
+    (tmp_path / "hosts").write_text("far\n")
+    ssh = tmp_path / "bin" / "ssh"
+    ssh.parent.mkdir()
+    ssh.write_text('#!/bin/sh\nwhile [ "$1" = -o ]; do shift 2; done\n'
+                   f'export SHUNT_NODE=$1 SHUNT_HOOKS={meeting.at("owner-renames")}\nshift\nexec sh -c "exec $*"\n')
+    ssh.chmod(0o755)
+    words = [build / "tools" / "shunt", "export", "--json", "--hosts", tmp_path / "hosts", union.root]
+    export = subprocess.Popen(list(map(str, words)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                              env=one_node.environment(PATH=f"{ssh.parent}:{os.environ['PATH']}"))
+    meeting.reached()
+    yield Helped(export, union.root, meeting)
+    meeting.go()
+    export.kill()
+    export.communicate()
+
+
+def test_a_helper_is_killed(helped):
+    os.kill(helped.agent(), signal.SIGKILL)
+    said = helped.ended().check()
+    assert '"files": 40' in said and '"by_owners": 0' in said
+    assert_exported(helped)
+
+
+def test_an_export_with_helpers_is_interrupted(helped, shunt):
+    """It gives the root up once the helper has stopped, which ends."""
+    agent = helped.agent()
+    pipe = os.readlink(f"/proc/{agent}/fd/0")
+    helped.launch.terminate()
+    wait_until(lambda: not has_open(helped.launch, pipe), "word to the helper")
+    helped.meeting.go()
+    result = helped.ended()
+    assert result.status == 128 + signal.SIGTERM and "the export was interrupted, nothing is lost" in result.err, result
+    assert '"files": 1' in result.out and '"by_owners": 1' in result.out
+    assert not is_running(agent)
+    shunt("export", helped.root).check()
+    assert_exported(helped)
+
+
+def test_an_export_with_helpers_is_killed(helped, shunt):
+    """The helper ends, and what it has not renamed the next export does."""
+    agent = helped.agent()
+    helped.launch.kill()
+    helped.launch.wait(60)
+    helped.meeting.go()
+    wait_until(lambda: not is_running(agent), "the end of the helper")
+    shunt("export", helped.root).check()
+    assert_exported(helped)

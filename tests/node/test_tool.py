@@ -381,6 +381,7 @@ def test_completion(shunt):
     assert complete("cleanup", "--user", "roo") == ["root"]
     assert complete("env", "--container", "b") == ["bwrap"]
     assert complete("run", "--export", "n") == ["now", "never"] and complete("stop", "--export", "--n") == ["--node"]
+    assert "/etc/passwd" in complete("export", "--hosts", "/etc/passw") and "/etc/passwd" in complete("stop", "--hosts", "/etc/passw")
 
 
 # Export

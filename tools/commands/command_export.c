@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "config/config.h"
 #include "export.h"
+#include "launch/helpers.h"
 #include "live.h"
 #include "reach.h"
 #include "command.h"
@@ -16,6 +17,7 @@ enum {
     EXPORT_CAREFUL,
     EXPORT_LIVE,
     EXPORT_QUIET,
+    EXPORT_HOSTS,
     EXPORT_JSON,
     EXPORT_PROGRESS
 };
@@ -27,6 +29,7 @@ const struct choice command_export_choices[] = {
     {EXPORT_LIVE, "live", NULL, "while it is served: move the files of this node that are in quiet directories"},
     {EXPORT_QUIET, "quiet", "SECONDS", "with --live: in which no name came or went (default: 30)"},
     {'n', "node", "NAME", "with --live: what this node is called (default: the name of its daemon)"},
+    {EXPORT_HOSTS, "hosts", "FILE", "nodes that rename what they made, one a line (default: those of Slurm's allocation)"},
     {EXPORT_JSON, "json", NULL, "the result as an object"},
     {EXPORT_PROGRESS, "progress", NULL, "show progress although standard error is no terminal"},
     {0},
@@ -34,7 +37,7 @@ const struct choice command_export_choices[] = {
 
 struct export_order {
     struct export_options options;
-    const char *node;
+    const char *node, *hosts;
     bool live;
     uint64_t quiet; /* seconds; 0: nobody said */
 };
@@ -63,6 +66,8 @@ static int command_export_take_options(const struct command *command, int argc, 
             wrong = command_export_take_quiet(command, order);
         else if (option == 'n')
             order->node = optarg;
+        else if (option == EXPORT_HOSTS)
+            order->hosts = optarg;
         else if (option == EXPORT_JSON)
             order->options.json = true;
         else
@@ -76,6 +81,8 @@ static bool command_export_is_clear(const struct command *command, const struct 
     const struct export_options *options = &order->options;
     if (order->live && (options->dry_run || options->copy || options->careful))
         error_usage(command, "--live goes with none of --dry-run, --copy and --careful");
+    else if (order->hosts != NULL && (order->live || options->careful))
+        error_usage(command, "--hosts goes with neither --live nor --careful");
     else if (!order->live && (order->quiet != 0 || order->node != NULL))
         error_usage(command, "--quiet and --node go with --live alone");
     else
@@ -98,6 +105,18 @@ static int command_export_live(const struct export_order *order, const char *roo
     return status;
 }
 
+/* By the nodes that made the files, where there are such. */
+static int command_export_all(struct export_order *order, char *root)
+{
+    static struct helpers helpers;
+    const bool is_alone = order->options.dry_run || order->options.careful;
+    const int begun = is_alone ? 0 : helpers_begin(&helpers, &root, 1, order->hosts);
+    order->options.owners = helpers_owners(&helpers);
+    const int status = begun == 0 ? export_root(root, &order->options) : begun < 0 ? STATUS_FAILED : 128 + begun;
+    helpers_end(&helpers);
+    return status;
+}
+
 int command_export(const struct command *command, int argc, char **argv)
 {
     struct export_order order = {0};
@@ -106,5 +125,5 @@ int command_export(const struct command *command, int argc, char **argv)
         return command_status(end);
     if (!command_export_is_clear(command, &order) || !command_one_word(command, argc, "root"))
         return STATUS_USAGE;
-    return order.live ? command_export_live(&order, argv[optind]) : export_root(argv[optind], &order.options);
+    return order.live ? command_export_live(&order, argv[optind]) : command_export_all(&order, argv[optind]);
 }

@@ -4,22 +4,24 @@
 
 #include "daemon.h"
 #include "export.h"
+#include "launch/helpers.h"
 #include "command.h"
 #include "commands.h"
 
-#define STOP_EXPORT (COMMAND_LONG + 1)
+enum { STOP_EXPORT = COMMAND_LONG + 1, STOP_HOSTS };
 
 const struct choice command_stop_choices[] = {
     {'r', "root", "DIR", "the shared directory; may be given again (default: SHUNT_ROOT)"},
     {'n', "node", "NAME", "only the daemon that goes by that name (default: all of this host)"},
     {'a', "all", NULL, "the daemons of the session on all hosts, wherever they run"},
     {STOP_EXPORT, "export", NULL, "then make the roots that nobody serves any more plain directories again"},
+    {STOP_HOSTS, "hosts", "FILE", "with --export: nodes that rename what they made, as of export"},
     {0},
 };
 
 struct stop {
     struct roots roots;
-    const char *node;
+    const char *node, *hosts;
     bool all, exports;
 };
 
@@ -34,15 +36,17 @@ static int command_stop_read(struct stop *stop, const struct command *command, i
             stop->all = true;
         else if (end == STOP_EXPORT)
             stop->exports = true;
+        else if (end == STOP_HOSTS)
+            stop->hosts = optarg;
         else if (roots_add(&stop->roots, optarg) < 0)
             return COMMAND_WRONG;
     return end;
 }
 
 /* A root that daemons of other nodes serve is left to the one that stops last. */
-static int command_stop_export(const struct roots *roots)
+static int command_stop_export_all(const struct roots *roots, const struct owners *owners)
 {
-    const struct export_options options = {.yields = true};
+    const struct export_options options = {.yields = true, .owners = owners};
     int status = STATUS_OK;
     for (size_t i = 0; i < roots->count; i++) {
         const int answer = export_root(roots->paths[i], &options);
@@ -51,11 +55,22 @@ static int command_stop_export(const struct roots *roots)
     return status;
 }
 
+static int command_stop_export(const struct stop *stop)
+{
+    static struct helpers helpers;
+    const int begun = helpers_begin(&helpers, stop->roots.paths, stop->roots.count, stop->hosts);
+    int status = begun < 0 ? STATUS_FAILED : 128 + begun;
+    if (begun == 0)
+        status = command_stop_export_all(&stop->roots, helpers_owners(&helpers));
+    helpers_end(&helpers);
+    return status;
+}
+
 static int command_stop_do(struct stop *stop)
 {
     if ((stop->all ? daemon_stop_everywhere(&stop->roots) : daemon_stop_served(&stop->roots, stop->node)) < 0)
         return STATUS_FAILED;
-    return stop->exports ? command_stop_export(&stop->roots) : STATUS_OK;
+    return stop->exports ? command_stop_export(stop) : STATUS_OK;
 }
 
 int command_stop(const struct command *command, int argc, char **argv)
@@ -72,6 +87,8 @@ int command_stop(const struct command *command, int argc, char **argv)
         status = STATUS_USAGE;
     else if (stop.all && stop.node != NULL)
         status = error_usage(command, "--all and --node exclude each other");
+    else if (stop.hosts != NULL && !stop.exports)
+        status = error_usage(command, "--hosts goes with --export alone");
     else
         status = command_stop_do(&stop);
     roots_finish(&stop.roots);

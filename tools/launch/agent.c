@@ -33,6 +33,7 @@ const struct choice agent_choices[] = {
     {'p', "placement", "auto|branch", "as of start"},
     {'f', "leaf-full", "N", "as of start"},
     {'q', AGENT_QUIET, "SECONDS", "files leave in the background"},
+    {'e', AGENT_HELPS, NULL, "renames files at the orders of an export, and starts no daemon"},
     {0},
 };
 
@@ -42,6 +43,7 @@ struct agent_process {
     const char *node;
     bool wrong;     /* a root is not there */
     bool rests;     /* it stays for an export */
+    bool helps;     /* ... and does nothing else */
     uint64_t quiet; /* of --export background, in seconds, else 0 */
     struct background background;
     struct signal_wait watch;
@@ -149,23 +151,22 @@ static bool agent_stop(struct agent_process *agent)
 
 /* Orders of the export that follows. */
 
-struct agent_order {
+struct agent_orders {
     const struct agent_process *agent;
-    uint64_t told;
+    uint64_t told;  /* when it was said how far it is */
+    bool is_at_end; /* of the input */
+    size_t length;
+    char text[OWNER_LINE_MAX];
 };
 
-/* As long as the launch is on the other end of the input: a pipe of it, or a socket of sshd's. */
-static bool agent_goes_on(void *context, uint64_t files)
+/* What there is, or the next bytes. No line of ours is longer than the text. */
+static void agent_read_orders(struct agent_orders *orders)
 {
-    struct agent_order *order = context;
-    struct pollfd input = {.fd = STDIN_FILENO, .events = POLLRDHUP};
-    if (poll(&input, 1, 0) > 0 && (input.revents & (POLLHUP | POLLRDHUP | POLLERR)) != 0)
-        return false;
-    if (clock_monotonic() < order->told + CLOCK_SECOND / 2)
-        return true;
-    order->told = clock_monotonic();
-    printf(AGENT_WORD " %s " AGENT_MOVING " %" PRIu64 "\n", order->agent->options.node, files);
-    return fflush(stdout) == 0;
+    if (orders->length == sizeof orders->text)
+        orders->length = 0;
+    const ssize_t more = read(STDIN_FILENO, orders->text + orders->length, sizeof orders->text - orders->length);
+    orders->length += more > 0 ? (size_t)more : 0;
+    orders->is_at_end = more == 0 || (more < 0 && errno != EINTR);
 }
 
 static bool agent_is_meant(const struct agent_process *agent, const char *branch)
@@ -175,36 +176,75 @@ static bool agent_is_meant(const struct agent_process *agent, const char *branch
     return length == strlen(agent->options.node) && memcmp(branch, agent->options.node, length) == 0;
 }
 
-/* A launcher may hand all lines to all nodes. */
-static void agent_take_order(const struct agent_process *agent, const char *line)
+/* The next one for this node. A launcher may hand all lines to all nodes. */
+static bool agent_next_order(struct agent_orders *orders, struct owner_order *order)
 {
-    static struct owner_order what;
-    struct agent_order order = {agent, clock_monotonic()};
+    bool is_meant = false;
+    for (char *end; !is_meant && (end = memchr(orders->text, '\n', orders->length)) != NULL;) {
+        *end = '\0';
+        is_meant = owner_order_parse(order, orders->text) == 0 && agent_is_meant(orders->agent, order->branch);
+        orders->length -= (size_t)(end + 1 - orders->text);
+        memmove(orders->text, end + 1, orders->length);
+    }
+    return is_meant;
+}
+
+/* One is enough at a time: what comes meanwhile is for other nodes, and is read, lest it fills the pipe. */
+static void agent_skip_orders(struct agent_orders *orders)
+{
+    static struct owner_order other;
+    agent_read_orders(orders);
+    while (agent_next_order(orders, &other))
+        continue;
+}
+
+/* As long as the launch is on the other end of the input: a pipe of it, or a socket of sshd's. */
+static bool agent_goes_on(void *context, uint64_t files)
+{
+    struct agent_orders *orders = context;
+    struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN | POLLRDHUP};
+    if (poll(&input, 1, 0) > 0) {
+        if ((input.revents & (POLLHUP | POLLRDHUP | POLLERR)) != 0)
+            return false;
+        agent_skip_orders(orders);
+    }
+    if (orders->is_at_end || clock_monotonic() < orders->told + CLOCK_SECOND / 2)
+        return !orders->is_at_end;
+    orders->told = clock_monotonic();
+    printf(AGENT_WORD " %s " AGENT_MOVING " %" PRIu64 "\n", orders->agent->options.node, files);
+    return fflush(stdout) == 0;
+}
+
+static void agent_carry_out(struct agent_orders *orders, const struct owner_order *order)
+{
     struct owner_answer answer;
-    if (owner_order_parse(&what, line) < 0 || !agent_is_meant(agent, what.branch))
-        return;
-    owner_carry_out(&what, agent_goes_on, &order, &answer);
-    printf(AGENT_WORD " %s " AGENT_MOVED " %" PRIu64 " %" PRIu64 " %d\n", agent->options.node, answer.files, answer.looked,
-           answer.is_empty);
+    orders->told = clock_monotonic();
+    owner_carry_out(order, agent_goes_on, orders, &answer);
+    printf(AGENT_WORD " %s " AGENT_MOVED " %" PRIu64 " %" PRIu64 "\n", orders->agent->options.node, answer.files,
+           answer.looked);
     fflush(stdout);
 }
 
 static void agent_take_orders(const struct agent_process *agent)
 {
-    static char text[OWNER_LINE_MAX];
-    size_t length = 0;
-    for (ssize_t more; (more = read(STDIN_FILENO, text + length, sizeof text - length)) != 0;) {
-        if (more < 0 && errno != EINTR)
-            return;
-        length += more > 0 ? (size_t)more : 0;
-        for (char *end; (end = memchr(text, '\n', length)) != NULL;) {
-            *end = '\0';
-            agent_take_order(agent, text);
-            length -= (size_t)(end + 1 - text);
-            memmove(text, end + 1, length);
-        }
-        length = length == sizeof text ? 0 : length; /* no line of ours is that long */
+    static struct agent_orders orders;
+    static struct owner_order order;
+    orders.agent = agent;
+    while (!orders.is_at_end) {
+        agent_read_orders(&orders);
+        while (agent_next_order(&orders, &order))
+            agent_carry_out(&orders, &order);
     }
+}
+
+/* No daemon: what other nodes start for an export that is not at the end of a launch. */
+static void agent_help(struct agent_process *agent)
+{
+    const bool helps = daemon_node(&agent->options, agent->node) == 0;
+    signal(SIGPIPE, SIG_IGN);
+    agent_tell(agent, helps ? AGENT_SERVES : AGENT_FAILED);
+    if (helps)
+        agent_take_orders(agent);
 }
 
 static void agent_serve(struct agent_process *agent)
@@ -238,6 +278,9 @@ static int agent_take_options(struct agent_process *agent, const struct command 
         case 'p':
             agent->options.placement = optarg;
             break;
+        case 'e':
+            agent->helps = true;
+            break;
         case 'q':
             agent->wrong |= config_number_parse(optarg, LIVE_QUIET_MAX, &agent->quiet) != 0;
             break;
@@ -251,7 +294,9 @@ int agent(const struct command *command, int argc, char **argv)
 {
     static struct agent_process agent = {.options = {.orphans_told = true, .settled = true}};
     int end = agent_take_options(&agent, command, argc, argv);
-    if (end == COMMAND_END)
+    if (end == COMMAND_END && agent.helps)
+        agent_help(&agent);
+    else if (end == COMMAND_END)
         agent_serve(&agent);
     roots_finish(&agent.roots);
     return command_status(end);

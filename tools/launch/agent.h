@@ -5,7 +5,7 @@
 /* One for each node: starts the daemons of its roots, stops them in order when its standard input ends, and
  * lives in between. The launch is on the other end of that pipe, so when it ends, however it ends, the
  * daemons do too. After the line AGENT_REST they stop, and it waits for the orders of an export that begins then (owner.h),
- * until that end.
+ * until that end. With AGENT_HELPS it starts no daemon, and waits for such orders from the beginning.
  *
  * It tells how it goes on standard output, a line each: AGENT_WORD, the node's name, and one of the words
  * below. Its own exit status is 0, since launchers kill the others when one fails. */
@@ -16,6 +16,7 @@
 
 #define AGENT "--keep-node"
 #define AGENT_QUIET "quiet"
+#define AGENT_HELPS "helps"
 #define AGENT_WORD "shunt-node"
 #define AGENT_SERVES "serves"
 #define AGENT_FAILED "failed"   /* the reason is on standard error; nothing of this node serves */
@@ -25,7 +26,7 @@
 #define AGENT_STUCK "stuck" /* a daemon did not end */
 #define AGENT_REST "rest"
 #define AGENT_MOVING "moving" /* with the files that were renamed so far, now and then */
-#define AGENT_MOVED "moved"   /* an order was carried out: with files, those looked at, and 1 if nothing is left */
+#define AGENT_MOVED "moved"   /* an order was carried out: with files, and those looked at */
 
 /* Of the daemons of a node, or of all. */
 struct agent_counts {

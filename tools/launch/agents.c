@@ -16,6 +16,7 @@
 #include "command.h"
 
 #define START_PATIENCE 120 /* seconds */
+#define HELP_PATIENCE 45   /* more than ssh's ConnectTimeout (agents_plan.c) */
 #define STOP_PATIENCE 90   /* more than an agent's own */
 
 static void agents_become(const struct agents_member *member, const struct signal_wait *watch, int in, int out)
@@ -87,6 +88,8 @@ static void agents_mark_served(struct agents *agents, struct agents_member *memb
 static void agents_take_failure(struct agents *agents, const struct agents_member *member, const char *name)
 {
     const char *node = member->count == 1 ? agents->nodes->names[member->first] : name;
+    if (agents->helps) /* its end says it */
+        return;
     agents->failed = agents->told = true;
     error_report("node %s: no daemon could be started there, so the job is not run (see the message above, and run 'shunt "
                  "doctor' on that "
@@ -184,6 +187,16 @@ static void agents_read_member(struct agents *agents, struct agents_member *memb
         agents_close_pipe(&member->from);
 }
 
+static void agents_complain_unreached(const struct agents *agents, const struct agents_member *member)
+{
+    for (size_t i = member->first; i < member->first + member->count; i++)
+        if (!agents->serves[i])
+            error_report(
+                "node %s: not reached by '%s', so its files are renamed from here (check that '%s' can run a command on "
+                "that node)",
+                agents->nodes->names[i], member->words.at[0], member->words.at[0]);
+}
+
 static void agents_complain_lost(struct agents *agents, const struct agents_member *member)
 {
     for (size_t i = member->first; i < member->first + member->count; i++)
@@ -208,7 +221,9 @@ static void agents_reap_member(struct agents *agents, struct agents_member *memb
     agents_close_pipe(&member->from);
     if (agents->dismissed)
         return;
-    if (!agents->failed || member->served == member->count)
+    if (agents->helps)
+        agents_complain_unreached(agents, member);
+    else if (!agents->failed || member->served == member->count)
         agents_complain_lost(agents, member);
     agents->failed = true;
 }
@@ -258,10 +273,8 @@ static void agents_complain_late(const struct agents *agents)
                          agents->nodes->names[i], START_PATIENCE);
 }
 
-int agents_start(struct agents *agents, struct signal_wait *watch)
+static void agents_start_members(struct agents *agents, const struct signal_wait *watch)
 {
-    uint64_t end = clock_monotonic() + START_PATIENCE * CLOCK_SECOND;
-    int signal = 0;
     for (size_t i = 0; i < agents->count && !agents->failed; i++) {
         int error = agents_start_member(&agents->members[i], watch);
         agents->failed = error < 0;
@@ -269,6 +282,45 @@ int agents_start(struct agents *agents, struct signal_wait *watch)
             error_report("node %s: cannot start a process for it: %s (end other processes and run this again)",
                          agents->nodes->names[agents->members[i].first], strerror(-error));
     }
+}
+
+static bool agents_are_awaited(const struct agents *agents)
+{
+    for (size_t i = 0; i < agents->count; i++)
+        if (agents->members[i].pid > 0 && agents->members[i].served < agents->members[i].count)
+            return true;
+    return false;
+}
+
+/* None of its nodes helps. */
+static void agents_give_up_late(struct agents *agents, struct agents_member *member)
+{
+    agents_complain_unreached(agents, member);
+    if (member->served > 0)
+        return;
+    kill(member->pid, SIGTERM);
+    member->is_lost = true;
+}
+
+int agents_start_helpers(struct agents *agents, struct signal_wait *watch)
+{
+    const uint64_t end = clock_monotonic() + HELP_PATIENCE * CLOCK_SECOND;
+    int signal = 0;
+    agents_start_members(agents, watch);
+    while (signal == 0 && agents_are_awaited(agents) && clock_monotonic() < end)
+        signal = agents_wait(agents, watch, 1000);
+    for (size_t i = 0; signal <= 0 && i < agents->count; i++)
+        if (agents->members[i].pid > 0 && agents->members[i].served < agents->members[i].count)
+            agents_give_up_late(agents, &agents->members[i]);
+    agents->dismissed = true; /* one that ends from here on is not told of */
+    return signal > 0 ? signal : 0;
+}
+
+int agents_start(struct agents *agents, struct signal_wait *watch)
+{
+    uint64_t end = clock_monotonic() + START_PATIENCE * CLOCK_SECOND;
+    int signal = 0;
+    agents_start_members(agents, watch);
     while (signal == 0 && !agents->failed && !agents_all_serve(agents) && clock_monotonic() < end)
         signal = agents_wait(agents, watch, 1000);
     if (signal > 0)

@@ -22,6 +22,7 @@ struct agents_plan {
     const struct line *line;      /* of whose launcher's the options are that reach other hosts */
     const struct arguments *keep; /* the agent's command */
     bool pretend;                 /* all nodes are pretended ones of this host */
+    bool helps;                   /* the agents start no daemons, and go without those that are not reached */
 };
 
 /* One command: it brings agents to `count` nodes from `first` on. */
@@ -52,6 +53,7 @@ struct agents {
     struct agents_member *members;
     bool *serves;              /* of each node */
     struct agents_node *named; /* those that serve */
+    bool helps;                /* as that of the plan */
     size_t named_count;
     struct agent_counts counts;   /* of the nodes that told */
     bool failed, told, dismissed; /* something went wrong; that was said; all were told to end */
@@ -71,6 +73,9 @@ struct agents_node *agents_find_node(const struct agents *, const char *name);
 /* Starts all at once. 0 when all serve; -1 after a complaint, or the number of a signal that came: then some
  * may serve. */
 int agents_start(struct agents *, struct signal_wait *);
+/* The same of those that help: returns when each node serves, or is not reached, which is said. 0, or the number of a signal.
+ */
+int agents_start_helpers(struct agents *, struct signal_wait *);
 /* As signal_wait_next, with an eye on the agents. Without signal_wait (NULL) it is 0. */
 int agents_wait(struct agents *, struct signal_wait *, int milliseconds);
 /* Tells all to stop, waits for their end. 0: every daemon that served has ended in order; -1 after a

@@ -150,7 +150,7 @@ static size_t agents_plan_count(const struct agents_plan *plan, const struct nod
 
 int agents_init(struct agents *agents, const struct nodes *nodes, const struct agents_plan *plan)
 {
-    *agents = (struct agents){.nodes = nodes};
+    *agents = (struct agents){.nodes = nodes, .helps = plan->helps};
     agents->members = calloc(nodes->count, sizeof *agents->members);
     agents->serves = calloc(nodes->count, sizeof *agents->serves);
     agents->named = calloc(nodes->count, sizeof *agents->named);

@@ -21,8 +21,6 @@
 #include "leave.h"
 #include "launch.h"
 #include "orphans.h"
-#include "base/sys.h"
-#include "union/disk.h"
 #include "site.h"
 #include "stopping.h"
 #include "takeover.h"
@@ -167,18 +165,11 @@ static void main_complain_kept(const struct launch *launch)
                      launch->roots.paths[i]);
 }
 
-/* Do the nodes themselves look names up, and lock what they change? A server would be asked for more by several nodes than by
- * one (docs/performance.md, Leaving). */
 static bool main_shares_disk(const struct launch *launch)
 {
-    for (size_t i = 0; i < launch->roots.count; i++) {
-        const int fd = sys_openat(AT_FDCWD, launch->roots.paths[i], O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
-        const bool has_server = fd < 0 || disk_has_server(fd);
-        if (fd >= 0)
-            sys_close(fd);
-        if (has_server)
+    for (size_t i = 0; i < launch->roots.count; i++)
+        if (!owner_shares_disk(launch->roots.paths[i]))
             return false;
-    }
     return true;
 }
 

@@ -94,9 +94,19 @@ static int plan_find_nodes(struct launch *launch)
 }
 
 /* A batch system's own launcher is told of nodes by that; others go by the user's line, or else by ssh. */
+static bool plan_has_srun(const char *hosts)
+{
+    return getenv("SLURM_JOB_ID") && !hosts && plan_is_program("srun");
+}
+
+enum agents_means plan_helpers_means(const char *hosts)
+{
+    return plan_has_srun(hosts) ? AGENTS_SRUN : AGENTS_SSH;
+}
+
 static enum agents_means plan_means(const struct launch *launch)
 {
-    if (getenv("SLURM_JOB_ID") && !launch->hosts && plan_is_program("srun"))
+    if (plan_has_srun(launch->hosts))
         return AGENTS_SRUN;
     if (launch->line.kind == LINE_OPENMPI)
         return AGENTS_OPENMPI;
@@ -120,18 +130,22 @@ static bool plan_is_setting(const char *variable)
            strncmp(variable, "SHUNT_ROOT_ID=", 14) != 0;
 }
 
-/* With all settings of this environment, since some means pass none on. */
-static void plan_compose_agent(struct launch *launch)
+void plan_add_environment(enum agents_means means, struct arguments *to)
 {
-    struct arguments *words = &launch->agent;
-    arguments_add(words, "env");
-    if (plan_means(launch) != AGENTS_SRUN && getenv("SLURMD_NODENAME")) { /* other means take this node's along */
-        arguments_add(words, "-u");
-        arguments_add(words, "SLURMD_NODENAME");
+    arguments_add(to, "env");
+    if (means != AGENTS_SRUN && getenv("SLURMD_NODENAME")) { /* other means take this node's along */
+        arguments_add(to, "-u");
+        arguments_add(to, "SLURMD_NODENAME");
     }
     for (char **variable = environ; *variable; variable++)
         if (plan_is_setting(*variable))
-            arguments_add(words, *variable);
+            arguments_add(to, *variable);
+}
+
+static void plan_compose_agent(struct launch *launch)
+{
+    struct arguments *words = &launch->agent;
+    plan_add_environment(plan_means(launch), words);
     arguments_add(words, launch->own);
     arguments_add(words, AGENT);
     for (size_t i = 0; i < launch->roots.count; i++) {
@@ -273,7 +287,7 @@ int plan_make(struct launch *launch)
         error_report("launch line: too long, or not enough memory (put part of it into a script that is the program)");
         return -1;
     }
-    const struct agents_plan plan = {plan_means(launch), &launch->line, &launch->agent, launch->fakes > 0};
+    const struct agents_plan plan = {plan_means(launch), &launch->line, &launch->agent, launch->fakes > 0, false};
     return agents_init(&launch->agents, &launch->nodes, &plan);
 }
 

@@ -35,6 +35,10 @@ struct launch {
     bool json;
 };
 
+/* How nodes are reached without a launch line, in an allocation of Slurm (no file of hosts) or outside. */
+enum agents_means plan_helpers_means(const char *hosts);
+/* Adds what an agent's command begins with: all settings of this environment, since some means pass none on. */
+void plan_add_environment(enum agents_means, struct arguments *to);
 /* Takes the launch line apart. 0, or -1 after a complaint. */
 int plan_line(struct launch *, char **words);
 /* All the rest; also sets SHUNT_ROOT, and takes SHUNT_NODE and the shim out of this environment. 0, or -1
