@@ -8,6 +8,7 @@
 #include "export.h"
 #include "fsck.h"
 #include "heard.h"
+#include "owner.h"
 #include "tree.h"
 #include "commands/commands.h"
 
@@ -74,6 +75,120 @@ Test(export, only_says_what_it_would_do)
                      "\"dry_run\": true,\n  \"files\": 2,\n  \"by_owners\": 0,\n  \"copied\": 0,\n  \"looked\": 0,\n  "
                      "\"directories\": 1,\n  \"conflicts\": 0,"),
               "%s", heard_out.words);
+}
+
+/* The owners of n1.1 and n2.1, as they say what they do. */
+static struct {
+    enum owner_state states[2];
+    struct owner_order orders[2];
+    struct owner_answer answers[2];
+    size_t given, most_at_work, dismissed;
+    bool are_lost; /* each does half of what it is told, and says nothing any more */
+} nodes;
+
+static int nodes_find_one(void *context, const char *node)
+{
+    return strcmp(node, "n1") == 0 ? 0 : strcmp(node, "n2") == 0 ? 1 : -1;
+}
+
+static enum owner_state nodes_state(void *context, int node, struct owner_answer *answer)
+{
+    *answer = nodes.answers[node];
+    return nodes.states[node];
+}
+
+static size_t nodes_at_work(void)
+{
+    return (size_t)(nodes.states[0] == OWNER_WORKS) + (nodes.states[1] == OWNER_WORKS);
+}
+
+static bool nodes_order(void *context, int node, const char *line)
+{
+    const bool other_works = nodes.states[1 - node] == OWNER_WORKS;
+    cr_assert(nodes.states[node] == OWNER_FREE || nodes.states[node] == OWNER_ANSWERED, "it has an order");
+    cr_assert_eq(owner_order_parse(&nodes.orders[node], line), 0, "%s", line);
+    cr_assert(!other_works || strcmp(nodes.orders[0].mirror, nodes.orders[1].mirror) != 0, "both are at %s",
+              nodes.orders[node].path);
+    nodes.states[node] = OWNER_WORKS;
+    nodes.answers[node] = (struct owner_answer){0};
+    nodes.given++;
+    if (nodes_at_work() > nodes.most_at_work)
+        nodes.most_at_work = nodes_at_work();
+    return true;
+}
+
+static bool nodes_goes_on(void *context, uint64_t files)
+{
+    return !nodes.are_lost || files < 10;
+}
+
+/* One of them ends. */
+static void nodes_wait(void *context, int milliseconds)
+{
+    const int node = nodes.states[1] == OWNER_WORKS;
+    if (milliseconds == 0 || nodes.states[node] != OWNER_WORKS)
+        return;
+    owner_carry_out(&nodes.orders[node], nodes_goes_on, NULL, &nodes.answers[node]);
+    nodes.states[node] = nodes.are_lost ? OWNER_LOST : OWNER_ANSWERED;
+    if (nodes.are_lost)
+        nodes.answers[node] = (struct owner_answer){0};
+}
+
+static void nodes_dismiss(void *context)
+{
+    nodes.dismissed++;
+}
+
+static const struct owners nodes_owners = {NULL, nodes_find_one, nodes_state, nodes_order, nodes_wait, nodes_dismiss};
+
+/* Twenty files of each in each of three directories. */
+static void nodes_make_files(void)
+{
+    for (unsigned directory = 1; directory <= 3; directory++) {
+        char path[32];
+        snprintf(path, sizeof path, "r/d%u", directory);
+        place_directory(path);
+        struct marker marker = {.id = directory, .directory = tree_id(path)};
+        snprintf(marker.mirror, sizeof marker.mirror, "d-%012x", directory);
+        strcpy(marker.path, path + 2);
+        const int fd = place_open(path);
+        cr_assert_eq(marker_write(fd, &marker), 0);
+        close(fd);
+        for (unsigned i = 0; i < 40; i++) {
+            char file[160], leaf[128];
+            snprintf(leaf, sizeof leaf, "r/.shunt/b/n%u.1/%s/0", 1 + i % 2, marker.mirror);
+            snprintf(file, sizeof file, "%s/f%u", leaf, i);
+            place_directory(leaf);
+            place_file(file, "");
+        }
+    }
+}
+
+static void assert_nodes_exported(size_t by_owners)
+{
+    struct export_sum sum = {0};
+    cr_assert_eq(export_it("r", (struct export_options){.owners = &nodes_owners, .sum = &sum}), STATUS_OK, "%s",
+                 heard_error.words);
+    cr_assert_eq(sum.by_owners, by_owners, "%zu", sum.by_owners);
+    cr_assert_eq(nodes.dismissed, 0);
+    assert_plain();
+    cr_assert(place_count("r/d1") == 40 && place_count("r/d2") == 40 && place_count("r/d3") == 40);
+}
+
+Test(export, has_each_node_work_in_another_directory)
+{
+    nodes_make_files();
+    assert_nodes_exported(120);
+    cr_assert_eq(nodes.given, 6);
+    cr_assert_eq(nodes.most_at_work, 2);
+}
+
+Test(export, goes_on_without_nodes_that_are_lost)
+{
+    nodes.are_lost = true;
+    nodes_make_files();
+    assert_nodes_exported(0);
+    cr_assert_eq(nodes.given, 2, "no other order is given to one that is lost");
 }
 
 Test(export, settles_nothing_that_it_only_looks_at)
