@@ -5,9 +5,11 @@ launch, ends on the way: tests/hooked/test_owners.py."""
 
 import json
 import os
+import subprocess
+import threading
 
 import pytest
-from conftest import assert_plain, run
+from conftest import assert_plain, environment, run
 from union_on_disk import Union
 
 COUNT = 40
@@ -258,6 +260,30 @@ def test_what_a_helper_leaves_the_export_does(helped, odd):
     helped.assert_exported()
     lies = 2 if odd == "lies" else 0
     assert said["by_owners"] == lies and said["files"] == 3 * COUNT + lies and result.err == ""
+
+
+def test_one_line_of_progress_counts_what_all_nodes_say(helped):
+    """Two nodes say how far they are; they end when the line has been seen."""
+    helped.stand_in("ssh", f"""#!/bin/sh
+while [ "$1" = -o ]; do shift 2; done
+echo shunt-node $1 serves
+read order
+echo shunt-node $1 moving 7
+until [ -e {helped.area}/seen ]; do sleep 0.01; done
+""")
+    helped.put("one", "far")
+    helped.put("two", "near")
+    words = [helped.shunt.path, "export", "--progress", *helped.hosts("far", "near"), helped.union.root]
+    with subprocess.Popen(list(map(str, words)), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                          env=environment(PATH=f"{helped.bin}:{os.environ['PATH']}")) as export:
+        kill = threading.Timer(60, export.kill)
+        kill.start()
+        said = next((line for line in export.stderr if "exported 14 of about 80 files in 2 directories, 2 other nodes at work, " in line), None)
+        (helped.area / "seen").touch()
+        export.stderr.read()
+        kill.cancel()
+    assert said is not None and export.returncode == 0
+    helped.assert_exported()
 
 
 def test_a_stop_exports_by_helpers(helped):
