@@ -111,7 +111,7 @@ static int command_export_all(struct export_order *order, char *root)
     static struct helpers helpers;
     const bool is_alone = order->options.dry_run || order->options.careful;
     const int begun = is_alone ? 0 : helpers_begin(&helpers, &root, 1, order->hosts);
-    order->options.owners = helpers_owners(&helpers);
+    order->options.owners = helpers_owners(&helpers, root);
     const int status = begun == 0 ? export_root(root, &order->options) : begun < 0 ? STATUS_FAILED : 128 + begun;
     helpers_end(&helpers);
     return status;

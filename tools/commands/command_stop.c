@@ -44,11 +44,11 @@ static int command_stop_read(struct stop *stop, const struct command *command, i
 }
 
 /* A root that daemons of other nodes serve is left to the one that stops last. */
-static int command_stop_export_all(const struct roots *roots, const struct owners *owners)
+static int command_stop_export_all(const struct roots *roots, const struct helpers *helpers)
 {
-    const struct export_options options = {.yields = true, .owners = owners};
     int status = STATUS_OK;
     for (size_t i = 0; i < roots->count; i++) {
+        const struct export_options options = {.yields = true, .owners = helpers_owners(helpers, roots->paths[i])};
         const int answer = export_root(roots->paths[i], &options);
         status = answer > status ? answer : status;
     }
@@ -61,7 +61,7 @@ static int command_stop_export(const struct stop *stop)
     const int begun = helpers_begin(&helpers, stop->roots.paths, stop->roots.count, stop->hosts);
     int status = begun < 0 ? STATUS_FAILED : 128 + begun;
     if (begun == 0)
-        status = command_stop_export_all(&stop->roots, helpers_owners(&helpers));
+        status = command_stop_export_all(&stop->roots, &helpers);
     helpers_end(&helpers);
     return status;
 }

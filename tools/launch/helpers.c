@@ -105,7 +105,7 @@ static int helpers_start(struct helpers *helpers)
     return sign;
 }
 
-/* Each node has its own name: this one's is not handed on. */
+/* Each node has its own name: this one's is not handed on. Without helpers the export does it alone. */
 static int helpers_start_elsewhere(struct helpers *helpers, const char *hosts)
 {
     const char *node = getenv("SHUNT_NODE");
@@ -117,7 +117,7 @@ static int helpers_start_elsewhere(struct helpers *helpers, const char *hosts)
     if (own != NULL)
         setenv("SHUNT_NODE", own, 1);
     free(own);
-    return answer;
+    return answer < 0 ? 0 : answer;
 }
 
 int helpers_begin(struct helpers *helpers, char *const *roots, size_t count, const char *hosts)
@@ -133,9 +133,9 @@ int helpers_begin(struct helpers *helpers, char *const *roots, size_t count, con
     return helpers->nodes.count > 0 ? helpers_start_elsewhere(helpers, hosts) : 0;
 }
 
-const struct owners *helpers_owners(const struct helpers *helpers)
+const struct owners *helpers_owners(const struct helpers *helpers, const char *root)
 {
-    return helpers->are_there ? &helpers->owners : NULL;
+    return helpers->are_there && owner_shares_disk(root) ? &helpers->owners : NULL;
 }
 
 void helpers_end(struct helpers *helpers)

@@ -18,10 +18,10 @@ struct helpers {
 };
 
 /* Starts them on nodes of that file, or with NULL on those of the allocation of Slurm, if there is one, by ssh or srun. Nodes
- * have nothing to do in a root that is served, or whose nodes ask a server. 0, also if there are none; -1 after a complaint; or
- * the number of a signal, after a complaint. */
+ * have nothing to do in a root that is served, or whose nodes ask a server. 0, also if there are none;
+ * -1 after a complaint of the file; or the number of a signal, after a complaint. */
 int helpers_begin(struct helpers *, char *const *roots, size_t count, const char *hosts);
-/* NULL: there are none. */
-const struct owners *helpers_owners(const struct helpers *);
+/* Of that root. NULL: there are none. */
+const struct owners *helpers_owners(const struct helpers *, const char *root);
 /* Also after a failed helpers_begin. */
 void helpers_end(struct helpers *);
