@@ -158,13 +158,17 @@ static bool attributes_match_lists(struct attributes *room, const char *from, in
     return equal;
 }
 
+/* As a rule they are equal, and read once: on CephFS a default layout is asked of each directory above, which is a request. */
 int attributes_copy(const char *from, int to)
 {
     struct attributes *room = malloc(sizeof *room);
     if (!room)
         return -ENOMEM;
-    attributes_match_lists(room, from, to, true);
     bool equal = attributes_match_lists(room, from, to, false);
+    if (!equal) {
+        attributes_match_lists(room, from, to, true);
+        equal = attributes_match_lists(room, from, to, false);
+    }
     free(room);
     return equal ? 0 : RECORD_WHY_ATTRIBUTES;
 }
@@ -174,8 +178,11 @@ int attributes_copy_one(const char *from, int to, const char *name)
     struct attributes *room = malloc(sizeof *room);
     if (!room)
         return -ENOMEM;
-    attributes_match(room, from, to, name, true);
     bool equal = attributes_match(room, from, to, name, false);
+    if (!equal) {
+        attributes_match(room, from, to, name, true);
+        equal = attributes_match(room, from, to, name, false);
+    }
     free(room);
     return equal ? 0 : RECORD_WHY_ATTRIBUTES;
 }

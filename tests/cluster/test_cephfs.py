@@ -113,14 +113,14 @@ def test_files_that_are_made_while_the_other_node_lists(nodes):
 
 
 def test_files_that_the_other_node_opens(nodes):
+    """Natively each create costs a request more, or three, than where nobody looks."""
+    nodes.run(0, "mkdir", nodes.place / "looked-into")
+    natively = nodes.measure_followed(nodes.place / "looked-into", 1000)
     with nodes.session("auto"):
         nodes.under_shunt(0, "mkdir", nodes.root / "looked-into")
-        assert nodes.measure_followed(nodes.root / "looked-into", 1000, under_shunt=True) <= 1.4
-
-
-def test_files_that_the_other_node_opens_natively(nodes):
-    nodes.run(0, "mkdir", nodes.place / "looked-into")
-    assert nodes.measure_followed(nodes.place / "looked-into", 1000) > 3
+        redirected = nodes.measure_followed(nodes.root / "looked-into", 1000, under_shunt=True)
+    print(f"{natively:.2f} requests a file natively, {redirected:.2f} under shunt")
+    assert redirected < natively / 2
 
 
 # Natively, on one node: makes and removes a file, and says so; goes on once it is told.

@@ -4,13 +4,13 @@
 # What leaving costs where two nodes with a kernel of their own share a disk: an export by one of them, and one by the nodes that made
 # the files (the end of shunt-launch), by turns.
 #
-#   tests/kernels/leaving.sh DIRECTORY ROUNDS FILES 'COMMAND...' 'COMMAND...'
+#   tests/kernels/leaving.sh DIRECTORY ROUNDS FILES DIRECTORIES 'COMMAND...' 'COMMAND...'
 #
-# As tests/kernels/run.sh; the first node reaches the second by ssh. FILES: of each node, in one directory of both. Said are packets for
-# a file, of all that the nodes send by their Ethernet interfaces, and the seconds of the export.
+# As tests/kernels/run.sh; the first node reaches the second by ssh. FILES: of each node, in each of so many directories of both. Said are
+# packets for a file, of all that the nodes send by their Ethernet interfaces, and the seconds of the export.
 set -eu
-build=$(realpath "${SHUNT_BUILD:-build}"); directory=${1:?DIRECTORY}; rounds=${2:?ROUNDS}; files=${3:?FILES}
-read -ra one <<<"${4:?COMMAND}"; read -ra two <<<"${5:?COMMAND}"
+build=$(realpath "${SHUNT_BUILD:-build}"); directory=${1:?DIRECTORY}; rounds=${2:?ROUNDS}; files=${3:?FILES}; directories=${4:?DIRECTORIES}
+read -ra one <<<"${5:?COMMAND}"; read -ra two <<<"${6:?COMMAND}"
 names=("$("${one[@]}" hostname -s)" "$("${two[@]}" hostname -s)")
 
 on() { # NODE LINE
@@ -24,8 +24,8 @@ both() { # LINE, with $0 for the node's name
 }
 packets() { for node in 0 1; do on "$node" 'cat /sys/class/net/e*/statistics/tx_packets'; done | paste -sd+ | bc; }
 make_files() { # ROOT
-  for node in 0 1; do on "$node" "mkdir -p $1/out; $build/tools/shunt start --root $1 --placement branch --node ${names[node]}"; done
-  both "$build/tools/shunt exec --root $1 --node \$0 -- bash -c \"for i in \\\$(seq $files); do : >$1/out/\$0.\\\$i; done\""
+  for node in 0 1; do on "$node" "mkdir -p $1/{1..$directories}; $build/tools/shunt start --root $1 --placement branch --node ${names[node]}"; done
+  both "$build/tools/shunt exec --root $1 --node \$0 -- bash -c \"for i in \\\$(seq $files); do for d in $1/[0-9]*; do : >\\\$d/\$0.\\\$i; done; done\""
   for node in 1 0; do on "$node" "$build/tools/shunt stop --root $1"; done
 }
 measure() { # WHAT ROOT LINE
@@ -33,7 +33,7 @@ measure() { # WHAT ROOT LINE
   make_files "$2"
   before=$(packets)
   seconds=$(on 0 "$3" 2>&1 | grep -oE '"(export_)?seconds": [0-9.]+' | grep -oE '[0-9.]+$')
-  echo "$1: $(echo "scale=2; ($(packets) - $before) / (2 * $files)" | bc) packets a file, $seconds s"
+  echo "$1: $(echo "scale=2; ($(packets) - $before) / (2 * $files * $directories)" | bc) packets a file, $seconds s"
 }
 
 on 0 "printf '%s\\n' ${names[*]} >/tmp/shunt-hosts"

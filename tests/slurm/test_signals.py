@@ -62,6 +62,7 @@ class Lane:
     def __init__(self, cluster, launch, allocation, number):
         self.cluster, self.launch, self.allocation, self.number = cluster, launch, allocation, number
         self.root = cluster.place / f"root-signals-{number}"
+        self.launched = 0  # that went on to their ends
         (self.root / "out").mkdir(parents=True)
 
     def begin(self, name):
@@ -90,11 +91,13 @@ class Lane:
         wait_for(lambda: processes_of(self.root) == {}, what=f"the end of all processes: {what}: {said}")
 
     def go_on(self):
-        process = self.begin("whole")
+        """With names of its own, so that there is something to export whatever was left before."""
+        self.launched += 1
+        process = self.begin(f"whole-{self.launched}")
         said = process.communicate(timeout=90)[1]
-        assert process.returncode == 0 and "files exported" in said, said
+        assert process.returncode == 0 and "20 files redirected" in said and "files exported" in said, said
         assert not (self.root / ".shunt").exists()
-        assert len([name for name in os.listdir(self.root / "out") if name.startswith("whole.")]) == 20
+        assert len([name for name in os.listdir(self.root / "out") if name.startswith(f"whole-{self.launched}.")]) == 20
         return said
 
     def run(self, duration):
