@@ -32,6 +32,8 @@ static struct end ends[3];
 static sem_t rung; /* by any of them */
 static const char *setting = LOOPBACK;
 static bool long_ones = true; /* some frames are as long as can be */
+static int taken_ports[2];    /* of nobody's */
+static unsigned taken_count;
 
 static void fabric_ring(void *context)
 {
@@ -73,6 +75,8 @@ static void fabric_begin(void)
 
 static void close_all(void)
 {
+    while (taken_count > 0)
+        close(taken_ports[--taken_count]);
     for (int i = 0; i < 3; i++)
         close_end(&ends[i]);
     leaks_none();
@@ -251,13 +255,19 @@ Test(fabric, what_cannot_be_sent)
     cr_assert_eq(fabric_peer_remove(ends[0].fabric, 0), -ENOENT);
 }
 
-/* Its address is one where nobody is. */
-static struct end fabric_open_and_close(void)
+/* Its address is one where nobody is: a port that is taken, and at which nobody listens. A free one is another process's as
+ * soon as that wants one. */
+static struct end fabric_nobody(void)
 {
-    struct end gone;
-    open_end(&gone);
-    close_end(&gone);
-    return gone;
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct end nobody = {.address_size = sizeof(struct address)};
+    socklen_t size = sizeof at;
+    const int taken = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    cr_assert(taken >= 0 && bind(taken, (struct sockaddr *)&at, size) == 0);
+    cr_assert_eq(getsockname(taken, (struct sockaddr *)&at, &size), 0);
+    cr_assert_eq(address_of_socket((struct address *)nobody.address, (struct sockaddr *)&at), 0);
+    taken_ports[taken_count++] = taken;
+    return nobody;
 }
 
 /* Knows a peer by two addresses, in this order. */
@@ -276,8 +286,8 @@ static int fabric_know_after_nobody(void)
 {
     open_end(&ends[0]);
     open_end(&ends[1]);
-    const struct end gone = fabric_open_and_close();
-    return fabric_know_list(&ends[0], &gone, &ends[1]);
+    const struct end nobody = fabric_nobody();
+    return fabric_know_list(&ends[0], &nobody, &ends[1]);
 }
 
 Test(fabric, an_address_where_nobody_is_leads_to_the_next)
@@ -389,8 +399,8 @@ Test(fabric, settings)
 
 static int know_nobody(struct end *end)
 {
-    const struct end gone = fabric_open_and_close();
-    return fabric_know(end, &gone);
+    const struct end nobody = fabric_nobody();
+    return fabric_know(end, &nobody);
 }
 
 Test(fabric, nobody_there_is_counted_and_hinders_nobody)
