@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # SPDX-FileCopyrightText: The shunt authors
-# What leaving costs where two nodes with a kernel of their own share a disk: an export by one of them, and one by the nodes that made
-# the files (the end of shunt-launch), by turns.
+# What leaving costs where two nodes with a kernel of their own share a disk: an export by one of them, and by the nodes that made the
+# files (shunt export --hosts, and the end of shunt-launch), by turns.
 #
 #   tests/kernels/leaving.sh DIRECTORY ROUNDS FILES DIRECTORIES 'COMMAND...' 'COMMAND...'
 #
@@ -29,16 +29,19 @@ make_files() { # ROOT
   for node in 1 0; do on "$node" "$build/tools/shunt stop --root $1"; done
 }
 measure() { # WHAT ROOT LINE
-  local before seconds
+  local before said seconds
   make_files "$2"
   before=$(packets)
-  seconds=$(on 0 "$3" 2>&1 | grep -oE '"(export_)?seconds": [0-9.]+' | grep -oE '[0-9.]+$')
+  said=$(on 0 "$3" 2>&1) || { echo "$said" >&2; exit 1; }
+  seconds=$(grep -oE '"(export_)?seconds": [0-9.]+' <<<"$said" | grep -oE '[0-9.]+$')
   echo "$1: $(echo "scale=2; ($(packets) - $before) / (2 * $files * $directories)" | bc) packets a file, $seconds s"
 }
 
 on 0 "printf '%s\\n' ${names[*]} >/tmp/shunt-hosts"
 for round in $(seq "$rounds"); do
   measure "by one node" "$directory/$round-one" "$build/tools/shunt export --json $directory/$round-one"
+  measure "by one node and a helper" "$directory/$round-helper" \
+    "$build/tools/shunt export --json --hosts /tmp/shunt-hosts $directory/$round-helper"
   measure "by its owners" "$directory/$round-owners" \
     "$build/tools/shunt-launch --root $directory/$round-owners --hosts /tmp/shunt-hosts --json -- true"
 done
