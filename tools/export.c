@@ -500,7 +500,6 @@ static void export_trunk(struct export *export)
         first = false;
         export_finish_answered(export);
         export_finish_asides(export, EXPORT_OWNERS_ASIDE - 1);
-        export_show_progress(export);
         if (more > 0) {
             export_folder(export, &walk);
             continue;

@@ -22,12 +22,7 @@ enum export_owners_state {
 static int export_owners_find(const struct owners *owners, const char *branch)
 {
     char node[LAYOUT_BRANCH_MAX];
-    uint32_t incarnation;
-    const size_t length = layout_branch_node(branch, strlen(branch), &incarnation);
-    if (length == 0)
-        return -1;
-    snprintf(node, sizeof node, "%.*s", (int)length, branch);
-    return owners->find(owners->context, node);
+    return owner_node_of(branch, node) ? owners->find(owners->context, node) : -1;
 }
 
 void export_owners_init(struct export_owners *of, const struct owners *owners, const struct union_root *root)

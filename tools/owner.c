@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/hook.h"
@@ -185,4 +186,12 @@ void owner_carry_out(const struct owner_order *order, bool (*goes_on)(void *cont
         sys_close(owner.mirror);
     if (owner.trunk >= 0)
         sys_close(owner.trunk);
+}
+
+bool owner_node_of(const char *branch, char node[LAYOUT_BRANCH_MAX])
+{
+    uint32_t incarnation;
+    const size_t length = layout_branch_node(branch, strlen(branch), &incarnation);
+    snprintf(node, LAYOUT_BRANCH_MAX, "%.*s", (int)length, branch);
+    return length > 0;
 }

@@ -50,6 +50,9 @@ enum owner_state {
     OWNER_LOST,     /* it is known, or to be assumed, that it does not go on */
 };
 
+/* The node whose branch has that name; its name is written to `node`. False: no branch has such a name. */
+bool owner_node_of(const char *branch, char node[LAYOUT_BRANCH_MAX]);
+
 /* The owners, as the export sees them. Each carries out one order at a time. */
 struct owners {
     void *context;

@@ -21,8 +21,7 @@ struct peers_counts {
     uint64_t frames_sent, frames_received;
     uint64_t bytes_sent; /* of frames_sent, headers included */
     uint64_t sent_again; /* frames */
-    uint64_t
-        dropped; /* frames that are malformed, or an item in them, not authentic, of another epoch or version, or came twice */
+    uint64_t dropped;    /* frames that are malformed, not authentic, of another epoch or version, or came twice */
 };
 
 int peers_create(struct peers **);

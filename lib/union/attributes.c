@@ -158,31 +158,33 @@ static bool attributes_match_lists(struct attributes *room, const char *from, in
     return equal;
 }
 
+/* All, or the one of that name. */
+static bool attributes_match_some(struct attributes *room, const char *from, int to, const char *name, bool change)
+{
+    return name != NULL ? attributes_match(room, from, to, name, change) : attributes_match_lists(room, from, to, change);
+}
+
 /* As a rule they are equal, and read once: on CephFS a default layout is asked of each directory above, which is a request. */
-int attributes_copy(const char *from, int to)
+static int attributes_copy_some(const char *from, int to, const char *name)
 {
     struct attributes *room = malloc(sizeof *room);
     if (!room)
         return -ENOMEM;
-    bool equal = attributes_match_lists(room, from, to, false);
+    bool equal = attributes_match_some(room, from, to, name, false);
     if (!equal) {
-        attributes_match_lists(room, from, to, true);
-        equal = attributes_match_lists(room, from, to, false);
+        attributes_match_some(room, from, to, name, true);
+        equal = attributes_match_some(room, from, to, name, false);
     }
     free(room);
     return equal ? 0 : RECORD_WHY_ATTRIBUTES;
 }
 
+int attributes_copy(const char *from, int to)
+{
+    return attributes_copy_some(from, to, NULL);
+}
+
 int attributes_copy_one(const char *from, int to, const char *name)
 {
-    struct attributes *room = malloc(sizeof *room);
-    if (!room)
-        return -ENOMEM;
-    bool equal = attributes_match(room, from, to, name, false);
-    if (!equal) {
-        attributes_match(room, from, to, name, true);
-        equal = attributes_match(room, from, to, name, false);
-    }
-    free(room);
-    return equal ? 0 : RECORD_WHY_ATTRIBUTES;
+    return attributes_copy_some(from, to, name);
 }

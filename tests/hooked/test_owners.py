@@ -72,6 +72,18 @@ def assert_exported(scene):
     assert scene.contents() == {name: name for name in NAMES}
 
 
+def assert_interrupted(scene):
+    """The export is, while the owner stands before its first file; it holds the root until that has gone on."""
+    pipe = os.readlink(f"/proc/{scene.agent()}/fd/0")
+    scene.launch.terminate()
+    wait_until(lambda: not has_open(scene.launch, pipe), "word to the owner")
+    assert (scene.root / ".shunt" / "session").is_dir()
+    scene.meeting.go()
+    result = scene.ended()
+    assert result.status == 128 + signal.SIGTERM and "the export was interrupted, nothing is lost" in result.err, result
+    return result
+
+
 def test_an_owner_is_killed(scene):
     """The export does it all."""
     os.kill(scene.agent(), signal.SIGKILL)
@@ -95,14 +107,7 @@ def test_the_launch_is_killed(scene, shunt):
 
 def test_the_export_is_interrupted(scene, shunt):
     """It gives the root up once the owner has stopped."""
-    agent = scene.agent()
-    pipe = os.readlink(f"/proc/{agent}/fd/0")
-    scene.launch.terminate()
-    wait_until(lambda: not has_open(scene.launch, pipe), "word to the owner")
-    assert (scene.root / ".shunt" / "session").is_dir()
-    scene.meeting.go()
-    result = scene.ended()
-    assert result.status == 128 + signal.SIGTERM and "the export was interrupted, nothing is lost" in result.err, result
+    assert_interrupted(scene)
     assert len(set(NAMES) & set(os.listdir(scene.root / "out"))) == 1  # that before which it stood
     shunt("export", scene.root).check()
     assert_exported(scene)
@@ -194,12 +199,7 @@ def test_a_helper_is_killed(helped):
 def test_an_export_with_helpers_is_interrupted(helped, shunt):
     """It gives the root up once the helper has stopped, which ends."""
     agent = helped.agent()
-    pipe = os.readlink(f"/proc/{agent}/fd/0")
-    helped.launch.terminate()
-    wait_until(lambda: not has_open(helped.launch, pipe), "word to the helper")
-    helped.meeting.go()
-    result = helped.ended()
-    assert result.status == 128 + signal.SIGTERM and "the export was interrupted, nothing is lost" in result.err, result
+    result = assert_interrupted(helped)
     assert '"files": 1' in result.out and '"by_owners": 1' in result.out
     assert not is_running(agent)
     shunt("export", helped.root).check()

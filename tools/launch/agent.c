@@ -171,9 +171,8 @@ static void agent_read_orders(struct agent_orders *orders)
 
 static bool agent_is_meant(const struct agent_process *agent, const char *branch)
 {
-    uint32_t incarnation;
-    const size_t length = layout_branch_node(branch, strlen(branch), &incarnation);
-    return length == strlen(agent->options.node) && memcmp(branch, agent->options.node, length) == 0;
+    char node[LAYOUT_BRANCH_MAX];
+    return owner_node_of(branch, node) && strcmp(node, agent->options.node) == 0;
 }
 
 /* The next one for this node. A launcher may hand all lines to all nodes. */

@@ -19,10 +19,8 @@
 static void helpers_mark_nodes(const struct nodes *nodes, const char *branch, bool *wanted)
 {
     char node[LAYOUT_BRANCH_MAX];
-    uint32_t incarnation;
-    const size_t length = layout_branch_node(branch, strlen(branch), &incarnation);
-    snprintf(node, sizeof node, "%.*s", (int)length, branch);
-    for (size_t i = 0; length > 0 && i < nodes->count; i++)
+    const bool has_node = owner_node_of(branch, node);
+    for (size_t i = 0; has_node && i < nodes->count; i++)
         wanted[i] |= nodes_is_same(nodes->names[i], node) && !nodes_is_here(nodes->names[i]);
 }
 
