@@ -10,8 +10,10 @@
 #include <stdlib.h>
 
 #include "base/faults.h"
+#include "base/hook.h"
 #include "base/sys.h"
 #include "shuntd.h"
+#include "union/disk.h"
 #include "union/identity.h"
 
 #define THREADS_MAX 16
@@ -135,7 +137,7 @@ bool disk_is_elsewhere(int code)
     return code == -ENOENT || code == -ENOTDIR || code == -ESTALE;
 }
 
-int disk_open_trunk(const struct shuntd *shuntd, const char *path, struct dirid id)
+static int disk_open_trunk_as_known(const struct shuntd *shuntd, const char *path, struct dirid id)
 {
     char full[2 * PATH_MAX];
     struct statx stat;
@@ -148,4 +150,14 @@ int disk_open_trunk(const struct shuntd *shuntd, const char *path, struct dirid 
         return fd;
     sys_close(fd);
     return code != 0 ? code : -ESTALE;
+}
+
+int disk_open_trunk(const struct shuntd *shuntd, const char *path, struct dirid id)
+{
+    struct statx parent, stat;
+    int fd = disk_open_trunk_as_known(shuntd, path, id);
+    if (!disk_is_elsewhere(fd) || !shuntd->root.keeps_names || BROKEN("trunk-as-known"))
+        return fd;
+    disk_look_freshly(shuntd->root.path, path, &parent, &stat);
+    return disk_open_trunk_as_known(shuntd, path, id);
 }

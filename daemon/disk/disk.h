@@ -34,7 +34,8 @@ struct disk_job *disk_next_done(struct disk *);
 bool disk_is_busy(struct disk *);
 
 /* Opens a directory of the trunk by its place and makes sure that it is the one that is meant: a descriptor
- * opened with O_PATH, -ESTALE if another directory is there, or another -errno. */
+ * opened with O_PATH, -ESTALE if another directory is there, or another -errno. Where this node's kernel goes by names that
+ * another node may have changed since, that is said only after it has looked them up again. */
 int disk_open_trunk(const struct shuntd *, const char *path, struct dirid id);
 /* Does that answer say that the directory is not there? It, or one above it, may have been renamed without this daemon
  * having heard of it yet. */

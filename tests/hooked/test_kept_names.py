@@ -28,8 +28,8 @@ class Kernels:
 
     is_slow = False
 
-    def __init__(self, area, root, are_known):
-        self.root, self.are_known = root, are_known
+    def __init__(self, area, root, taken_away):
+        self.root, self.taken_away = root, taken_away
         self.mounts = {node: area / f"mount-{node}" for node in NODES}
         for mount in self.mounts.values():
             mount.mkdir()
@@ -42,7 +42,7 @@ class Kernels:
         return ["unshare", "-m", "sh", "-c", script, "sh"]
 
     def settings(self, _node):
-        return {"SHUNT_FABRIC": "tcp", "SHUNT_BREAK": "names-kept" if self.are_known else ""}
+        return {"SHUNT_FABRIC": "tcp", "SHUNT_BREAK": ",".join(self.taken_away)}
 
     def end(self):
         for mount in self.mounts.values():
@@ -58,17 +58,24 @@ def are_known():
 
 
 @pytest.fixture
+def guard_of_daemons():
+    """That is taken away."""
+    return None
+
+
+@pytest.fixture
 def parked(tmp_path):
     """Where a daemon tells that a process waits for the end of another's operation."""
     return conftest.Meeting(tmp_path / "parked")
 
 
 @pytest.fixture
-def nodes(build, tmp_path, parked, are_known):
+def nodes(build, tmp_path, parked, are_known, guard_of_daemons):
     root, run = tmp_path / "root", tmp_path / "run"
     root.mkdir()
     run.mkdir()
-    kernels = Kernels(tmp_path, root, are_known)
+    taken_away = ["names-kept"] * are_known + [guard_of_daemons] * (guard_of_daemons is not None)
+    kernels = Kernels(tmp_path, root, taken_away)
     session = conftest.several_nodes.Session(conftest.one_node.Shunt(build), root, run, kernels)
     try:
         session.start(*NODES, placement="auto", SHUNT_HOOKS=parked.seen_at("request-parked"))
@@ -176,3 +183,18 @@ def test_what_is_replaced_is_there_all_the_time(nodes, build, parked, tmp_path, 
     done.go()
     assert answered(rename) == "None"
     expect(guard, answered(look) == seen)
+
+
+@pytest.mark.parametrize("guard_of_daemons", [None, "trunk-as-known"])
+def test_a_directory_that_a_program_without_shunt_replaced(nodes, guard_of_daemons):
+    """The coordinator's kernel, which is that of a for some of them and of b for others, still goes by the one that was there."""
+    names = [f"d{number}" for number in range(24)]
+    on(nodes, "a", f"[os.mkdir(name) for name in {names}]")
+    assert everywhere(nodes, f"[os.path.exists(name + '/n') for name in {names}]") == {str([False] * len(names))}
+    replace = f"for name in {' '.join(names)}; do rmdir $name && mkdir $name; done"
+    subprocess.run([*nodes.net.into("b"), "sh", "-c", f"cd {nodes.net.root} && {replace}"], check=True)
+    listed = f"[os.listdir(name) for name in {names}]"
+    expect(guard_of_daemons, on(nodes, "b", listed) == str([[] for _ in names]))
+    if guard_of_daemons is None:
+        assert on(nodes, "b", f"[os.mkdir(name + '/n') for name in {names}]") == str([None] * len(names))
+        assert everywhere(nodes, listed) == {str([["n"] for _ in names])}
