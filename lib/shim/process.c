@@ -13,6 +13,7 @@
 #include "base/sys.h"
 #include "base/valgrind.h"
 #include "names/origin.h"
+#include "shim/lasting.h"
 #include "shim/program.h"
 #include "shim/real.h"
 #include "union/layout.h"
@@ -93,6 +94,8 @@ static void process_add_roots(const char *roots)
         process_add_root(roots, (size_t)(end - roots), number);
         roots = *end == ':' ? end + 1 : end;
     }
+    if (shim_state.process.count > 0)
+        lasting_start();
 }
 
 void process_start(char *const environment[])
@@ -145,6 +148,8 @@ size_t process_writable(void *at, size_t size)
 
 bool process_can_read(const void *at, size_t size)
 {
+    if (lasting_room(at) >= size)
+        return true;
     if (at == NULL || !process_kernel_can_read(at))
         return false;
     return process_room_in_page(at) >= size || process_kernel_can_read((const char *)at + size - 1);
@@ -160,6 +165,9 @@ __attribute__((noinline)) static int process_check_rest(const char *path, size_t
 
 int process_check_path(const char *path)
 {
+    const size_t lasting = lasting_room(path);
+    if (lasting > 0 && memchr(path, '\0', lasting < PATH_MAX ? lasting : PATH_MAX) != NULL)
+        return 0;
     if (path == NULL || !process_kernel_can_read(path))
         return -EFAULT;
     const size_t first = process_room_in_page(path);

@@ -37,7 +37,9 @@ struct scratch {
         unsigned want;
         int at;
         struct path_parts parts;
-    } look;                  /* target_first_look.c, which has little stack */
+        bool is_at_parent;         /* it was looked at (target_first_look.c, which has little stack); else */
+        enum path_verdict verdict; /* what the words said, seen from the working directory (target.c) */
+    } look;
     struct view_found found; /* of a directory: root_of_directory's, or its caller's */
     struct {
         struct statx seen;

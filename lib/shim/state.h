@@ -34,6 +34,7 @@
 #include "names/names.h"
 #include "shim/bulk_lookup.h"
 #include "shim/fdcache_table.h"
+#include "shim/lasting.h"
 #include "shim/parent_guess.h"
 #include "shim/scratch.h"
 
@@ -107,6 +108,7 @@ struct remote_state {
  * come last: what is written at a process's start is then on few pages. */
 struct shim_state {
     _Alignas(64) struct process_state process;
+    struct lasting_state lasting;
     /* Written by any thread; its fields by relaxed atomics, each for itself: threads that disagree cost a request more. */
     struct bulk_lookup_state bulk_lookup;
     struct dir_stream_state dir_stream;

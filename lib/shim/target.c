@@ -343,8 +343,8 @@ __attribute__((noinline)) static int target_classify(struct target *t, const str
                                                      unsigned want, struct scratch *seen)
 {
     t->scratch = seen;
-    t->seen = seen != NULL;
-    t->pin = seen != NULL ? seen->seen.pin : -1;
+    t->seen = seen != NULL && seen->look.is_at_parent;
+    t->pin = t->seen ? seen->seen.pin : -1;
     t->parent = TARGET_PARENT_UNSEEN;
     t->rechecks = 0;
     t->want = (uint16_t)want;
@@ -353,7 +353,7 @@ __attribute__((noinline)) static int target_classify(struct target *t, const str
         target_give_seen(seen);
         return TARGET_FOREIGN;
     }
-    enum path_verdict verdict = prefilter(&t->scratch, at, path);
+    const enum path_verdict verdict = seen != NULL && !t->seen ? seen->look.verdict : prefilter(&t->scratch, at, path);
     t->beneath = verdict == PATH_BENEATH;
     const bool may_miss = verdict == PATH_IS_ROOT && path_goes_up(path); /* where it goes up from may be a file, or none */
     int how = TARGET_FOREIGN;
@@ -374,25 +374,43 @@ static bool target_is_elsewhere(int at, const char *path, unsigned want)
     return !(want & (TARGET_MAKES | TARGET_ALIAS)) || dead_end(at, path, want);
 }
 
-/* What is not plain may still lead elsewhere, from where the process works. */
-__attribute__((noinline)) bool target_has_foreign_words(int at, const char *path)
-{
-    struct scratch *scratch = NULL;
-    const enum path_verdict verdict = prefilter_is_plainly_foreign(path) ? PATH_FOREIGN : prefilter(&scratch, at, path);
-    scratch_give(scratch);
-    return verdict == PATH_FOREIGN;
-}
-
 static inline bool target_is_from_descriptor(int at, const char *path)
 {
     return at != AT_FDCWD && path[0] != '/';
+}
+
+/* What is not plain may still lead elsewhere, from where the process works. What a relative path says that is seen from the
+ * working directory, which is not asked for again. */
+static inline void target_keep_verdict(struct scratch *scratch, enum path_verdict verdict, struct scratch **seen)
+{
+    if (scratch == NULL || seen == NULL) {
+        scratch_give(scratch);
+        return;
+    }
+    scratch->look.verdict = verdict;
+    scratch->look.is_at_parent = false;
+    scratch->seen.pin = -1;
+    *seen = scratch;
+}
+
+__attribute__((noinline)) static bool target_has_foreign_words_seen(int at, const char *path, struct scratch **seen)
+{
+    struct scratch *scratch = NULL;
+    const enum path_verdict verdict = prefilter_is_plainly_foreign(path) ? PATH_FOREIGN : prefilter(&scratch, at, path);
+    target_keep_verdict(scratch, verdict, verdict != PATH_FOREIGN ? seen : NULL);
+    return verdict == PATH_FOREIGN;
 }
 
 static bool target_words_are_foreign(int at, const char *path, unsigned want, struct scratch **seen)
 {
     if (target_is_from_descriptor(at, path))
         return target_first_look(at, path, want, seen);
-    return target_has_foreign_words(at, path) && target_is_elsewhere(at, path, want);
+    return target_has_foreign_words_seen(at, path, seen) && target_is_elsewhere(at, path, want);
+}
+
+bool target_has_foreign_words(int at, const char *path)
+{
+    return target_has_foreign_words_seen(at, path, NULL);
 }
 
 bool target_text_is_foreign(int at, const char *path, unsigned want)
@@ -435,11 +453,18 @@ int target_find_text(struct target *t, int at, const char *path, unsigned want)
     return target_classify(t, NULL, at, path, want, NULL);
 }
 
-int target_find_second(struct target *t, const struct target *first, int at, const char *path, unsigned want,
-                       struct scratch *seen)
+int target_find_first(struct target *t, const struct target_pair *pair, int at, const char *path, unsigned want)
 {
-    return seen == NULL && target_is_foreign(at, path, want, NULL) ? TARGET_FOREIGN
-                                                                   : target_classify(t, first, at, path, want, seen);
+    return pair->is_first_foreign ? TARGET_FOREIGN : target_classify(t, NULL, at, path, want, pair->seen);
+}
+
+int target_find_second(struct target *t, const struct target_pair *pair, const struct target *first, int at, const char *path,
+                       unsigned want)
+{
+    struct scratch *seen = pair->is_first_foreign ? pair->seen : NULL;
+    if (!pair->is_first_foreign && target_is_foreign(at, path, want, target_is_from_descriptor(at, path) ? NULL : &seen))
+        return TARGET_FOREIGN;
+    return target_classify(t, first, at, path, want, seen);
 }
 
 /* By their words; the second path ends in a name. */
@@ -452,19 +477,22 @@ __attribute__((noinline)) static bool target_have_one_parent(int at, const char 
            memcmp(path, second, one.parent_length) == 0;
 }
 
-bool target_are_foreign(int at, const char *path, unsigned want, int second_at, const char *second, struct scratch **seen)
+bool target_are_foreign(struct target_pair *pair, int at, const char *path, unsigned want, int second_at, const char *second)
 {
+    *pair = (struct target_pair){.is_first_foreign = true};
     if (!process_has_roots())
         return true;
     const bool has_words = process_check_path(path) == 0 && path[0] != '\0';
-    if (has_words && !target_words_are_foreign(at, path, want, seen))
+    pair->is_first_foreign = !has_words || target_words_are_foreign(at, path, want, &pair->seen);
+    if (!pair->is_first_foreign)
         return false;
     if (process_check_path(second) != 0 || second[0] == '\0')
         return true;
     const bool is_asked = has_words && target_have_one_parent(at, path, second_at, second);
     if (target_is_from_descriptor(second_at, second))
         return is_asked || target_first_look(second_at, second, TARGET_MAKES, NULL);
-    return target_has_foreign_words(second_at, second) && (is_asked || target_is_elsewhere(second_at, second, TARGET_MAKES));
+    return target_has_foreign_words_seen(second_at, second, &pair->seen) &&
+           (is_asked || target_is_elsewhere(second_at, second, TARGET_MAKES));
 }
 
 int target_find_again(struct target *t, unsigned want)

@@ -108,13 +108,18 @@ static inline int target_find(struct target *t, int at, const char *path, unsign
     (target_is_foreign(AT, PATH, WANT, &(SEEN)) ? TARGET_FOREIGN : target_find_further((T) = TARGET_ROOM, AT, PATH, WANT, SEEN))
 /* The same as target_find of a text that can be read: it is the library's own, or this very call has found out. */
 int target_find_text(struct target *, int at, const char *path, unsigned want);
-/* The same for one of the two paths of a call; takes `seen`. If the second names its parent by the same words as the first,
- * neither the kernel nor the index is asked for that again. The first one was zero before it was looked for, or is NULL. */
-int target_find_second(struct target *, const struct target *first, int at, const char *path, unsigned want,
-                       struct scratch *seen);
-/* The same question of both paths of a call, whose second is to be made: asked once where they have one parent, by their words.
- * *seen, after false: of the first, as of target_is_foreign. */
-bool target_are_foreign(int at, const char *path, unsigned want, int second_at, const char *second, struct scratch **seen);
+/* The two paths of a call, whose second is to be made. */
+struct target_pair {
+    bool is_first_foreign; /* for certain; else nothing is known of the second, and if so, the second is not */
+    struct scratch *seen;  /* of the one that is not: as of target_is_foreign */
+};
+/* Are both foreign? Asked once where they have one parent, by their words. After true there is nothing to give back. */
+bool target_are_foreign(struct target_pair *, int at, const char *path, unsigned want, int second_at, const char *second);
+/* After false each in its turn, as target_find. They take what was seen. If the second names its parent by the same words as
+ * the first, neither the kernel nor the index is asked for that again. The first one was zero before it was looked for. */
+int target_find_first(struct target *, const struct target_pair *, int at, const char *path, unsigned want);
+int target_find_second(struct target *, const struct target_pair *, const struct target *first, int at, const char *path,
+                       unsigned want);
 /* After a native call has said ENOENT, so that the path can be read: does it lead to nothing of ours? False: perhaps it does;
  * target_find_alias is to follow. Takes little stack, too. */
 static inline bool target_is_dead_end(int at, const char *path, unsigned want)

@@ -86,6 +86,7 @@ bool target_first_look(int at, const char *path, unsigned want, struct scratch *
     s->look.at = at;
     s->look.path = path;
     s->look.want = want;
+    s->look.is_at_parent = true;
     path_split(&s->look.parts, path);
     if (!target_has_no_name(&s->look.parts))
         return target_first_look_with(s, seen);

@@ -20,6 +20,7 @@
 #include "base/kernel_abi.h"
 #include "base/sys.h"
 #include "shim/dir_stream.h"
+#include "shim/lasting.h"
 #include "shim/scratch.h"
 #include "shim/wrap.h"
 #include "shim/wrap_memory.h"
@@ -69,27 +70,35 @@ WRAPPER int mlockall(int flags)
     return answer == 0 && (flags & MCL_FUTURE) ? REAL(mlockall)(flags & ~MCL_CURRENT) : answer;
 }
 
-#define WRAP_MEMORY_TAKES(IF, CALL)                                                                                            \
+static void wrap_memory_taken(const void *at, size_t size)
+{
+    process_forget_readable();
+    if (shim_state.process.count > 0 && size > 0)
+        lasting_taken(at, size);
+}
+
+/* `size` bytes from `at` on, if IF. */
+#define WRAP_MEMORY_TAKES(IF, AT, SIZE, CALL)                                                                                  \
     ({                                                                                                                         \
         __typeof__(CALL) answer_ = (CALL);                                                                                     \
         if (IF)                                                                                                                \
-            process_forget_readable();                                                                                         \
+            wrap_memory_taken(AT, SIZE);                                                                                       \
         answer_;                                                                                                               \
     })
 
 WRAPPER int munmap(void *at, size_t size)
 {
-    return WRAP_MEMORY_TAKES(true, REAL(munmap)(at, size));
+    return WRAP_MEMORY_TAKES(true, at, size, REAL(munmap)(at, size));
 }
 
 WRAPPER int mprotect(void *at, size_t size, int protection)
 {
-    return WRAP_MEMORY_TAKES(!(protection & PROT_READ), REAL(mprotect)(at, size, protection));
+    return WRAP_MEMORY_TAKES(!(protection & PROT_READ), at, size, REAL(mprotect)(at, size, protection));
 }
 
 WRAPPER int pkey_mprotect(void *at, size_t size, int protection, int key)
 {
-    return WRAP_MEMORY_TAKES(true, REAL(pkey_mprotect)(at, size, protection, key));
+    return WRAP_MEMORY_TAKES(true, at, size, REAL(pkey_mprotect)(at, size, protection, key));
 }
 
 WRAPPER void *mremap(void *at, size_t size, size_t new_size, int flags, ...)
@@ -98,60 +107,77 @@ WRAPPER void *mremap(void *at, size_t size, size_t new_size, int flags, ...)
     va_start(more, flags);
     void *to = va_arg(more, void *); /* which libc looks at if there is one */
     va_end(more);
-    return WRAP_MEMORY_TAKES(true, REAL(mremap)(at, size, new_size, flags, to));
+    void *moved = WRAP_MEMORY_TAKES(true, at, size, REAL(mremap)(at, size, new_size, flags, to));
+    if (flags & MREMAP_FIXED)
+        wrap_memory_taken(to, new_size);
+    return moved;
 }
 
 WRAPPER int remap_file_pages(void *at, size_t size, int protection, size_t page, int flags)
 {
-    return WRAP_MEMORY_TAKES(true, REAL(remap_file_pages)(at, size, protection, page, flags));
+    return WRAP_MEMORY_TAKES(true, at, size, REAL(remap_file_pages)(at, size, protection, page, flags));
 }
 
 WRAPPER int madvise(void *at, size_t size, int advice)
 {
-    return WRAP_MEMORY_TAKES(advice == MADV_REMOVE || advice >= ADVICE_POISON, REAL(madvise)(at, size, advice));
+    const bool takes = advice == MADV_REMOVE || advice == MADV_DONTFORK || advice >= ADVICE_POISON;
+    return WRAP_MEMORY_TAKES(takes, at, size, REAL(madvise)(at, size, advice));
 }
 
 WRAPPER ssize_t process_madvise(int process, const struct iovec *parts, size_t count, int advice, unsigned flags)
 {
-    return WRAP_MEMORY_TAKES(true, REAL(process_madvise)(process, parts, count, advice, flags));
+    return WRAP_MEMORY_TAKES(true, NULL, 0, REAL(process_madvise)(process, parts, count, advice, flags));
 }
 
 WRAPPER int shmdt(const void *at)
 {
-    return WRAP_MEMORY_TAKES(true, REAL(shmdt)(at));
+    return WRAP_MEMORY_TAKES(true, at, 1, REAL(shmdt)(at));
 }
 
 WRAPPER int brk(void *end)
 {
-    return WRAP_MEMORY_TAKES(true, REAL(brk)(end));
+    return WRAP_MEMORY_TAKES(true, NULL, 0, REAL(brk)(end));
 }
 
 WRAPPER void *sbrk(intptr_t more)
 {
-    return WRAP_MEMORY_TAKES(more < 0, REAL(sbrk)(more));
+    return WRAP_MEMORY_TAKES(more < 0, NULL, 0, REAL(sbrk)(more));
 }
 
 WRAPPER void *__sbrk(intptr_t more)
 {
-    return WRAP_MEMORY_TAKES(more < 0, REAL(__sbrk)(more));
+    return WRAP_MEMORY_TAKES(more < 0, NULL, 0, REAL(__sbrk)(more));
 }
 
 long wrap_memory_call(long number, const long a[6], bool *known)
 {
+    size_t size = 0;
+    *known = true;
     switch (number) {
-    case SYS_munmap:
     case SYS_mprotect:
+        if (a[2] & PROT_READ)
+            break;
+        __attribute__((fallthrough));
+    case SYS_munmap:
     case SYS_pkey_mprotect:
     case SYS_mremap:
     case SYS_remap_file_pages:
     case SYS_madvise:
-    case SYS_process_madvise:
+        size = (size_t)a[1];
+        break;
     case SYS_shmdt:
+        size = 1;
+        break;
+    case SYS_process_madvise:
     case SYS_brk:
-        *known = true;
-        return WRAP_MEMORY_TAKES(true, REAL(syscall)(number, a[0], a[1], a[2], a[3], a[4], a[5]));
+        break;
     default:
         *known = false;
         return 0;
     }
+    const long answer =
+        WRAP_MEMORY_TAKES(true, (const void *)a[0], size, REAL(syscall)(number, a[0], a[1], a[2], a[3], a[4], a[5]));
+    if (number == SYS_mremap && (a[3] & MREMAP_FIXED))
+        wrap_memory_taken((const void *)a[4], (size_t)a[2]);
+    return answer;
 }

@@ -94,12 +94,9 @@ WRAPPER int remove(const char *path)
     return rmdir(path);
 }
 
-/* Finds one side, the second next to the first; -errno, or enum target_how. */
-static int wrap_names_find_side(struct side *side, const struct side *first, int at, const char *path, unsigned want,
-                                struct scratch *seen)
+/* What was found of one side: -errno, or enum target_how. */
+static int wrap_names_found(struct side *side, int how)
 {
-    *side = (struct side){.at = at, .path = path};
-    int how = target_find_second(&side->target, first != NULL ? &first->target : NULL, at, path, want, seen);
     side->is_managed = how == TARGET_MANAGED;
     return how;
 }
@@ -112,11 +109,13 @@ static void wrap_names_drop(struct side *side)
 
 /* How a call about two paths goes on: TARGET_FOREIGN, both are foreign; TARGET_MANAGED, at least one is ours; or
  * -errno. */
-static int wrap_names_find_sides(struct side *from, int from_at, const char *from_path, unsigned want, struct side *to,
-                                 int to_at, const char *to_path, unsigned to_want, struct scratch *seen)
+static int wrap_names_find_sides(const struct target_pair *pair, struct side *from, int from_at, const char *from_path,
+                                 unsigned want, struct side *to, int to_at, const char *to_path, unsigned to_want)
 {
-    int one = wrap_names_find_side(from, NULL, from_at, from_path, want, seen);
-    int two = wrap_names_find_side(to, from, to_at, to_path, to_want, NULL);
+    *from = (struct side){.at = from_at, .path = from_path};
+    *to = (struct side){.at = to_at, .path = to_path};
+    int one = wrap_names_found(from, target_find_first(&from->target, pair, from_at, from_path, want));
+    int two = wrap_names_found(to, target_find_second(&to->target, pair, &from->target, to_at, to_path, to_want));
     if (one >= 0 && two >= 0)
         return from->is_managed || to->is_managed         ? TARGET_MANAGED
                : one == TARGET_ROOT || two == TARGET_ROOT ? TARGET_ROOT
@@ -129,8 +128,8 @@ static int wrap_names_find_sides(struct side *from, int from_at, const char *fro
 /* The parent of the first path is looked for before that of the second. */
 static int wrap_names_first_error(int from_at, const char *from, int error)
 {
-    struct side side;
-    int code = wrap_names_find_side(&side, NULL, from_at, from, TARGET_MAKES, NULL);
+    struct side side = {.at = from_at, .path = from};
+    int code = wrap_names_found(&side, target_find(&side.target, from_at, from, TARGET_MAKES));
     wrap_names_drop(&side);
     if (code < 0 || code == TARGET_MANAGED)
         return code < 0 ? code : error;
@@ -139,10 +138,10 @@ static int wrap_names_first_error(int from_at, const char *from, int error)
 }
 
 __attribute__((noinline)) static int wrap_names_rename_sides(int from_at, const char *from, int to_at, const char *to,
-                                                             unsigned flags, struct scratch *seen, int *how)
+                                                             unsigned flags, const struct target_pair *pair, int *how)
 {
     struct side one, two;
-    *how = wrap_names_find_sides(&one, from_at, from, TARGET_MAKES, &two, to_at, to, MAKES, seen);
+    *how = wrap_names_find_sides(pair, &one, from_at, from, TARGET_MAKES, &two, to_at, to, MAKES);
     if (*how == TARGET_MANAGED)
         return (int)wrap_answer(operate_rename(&one, &two, flags));
     if (*how == TARGET_ROOT && (wrap_names_ends_in_dots(from) || wrap_names_ends_in_dots(to)))
@@ -160,10 +159,10 @@ static int wrap_names_rename_words(int from_at, const char *from, int to_at, con
     *how = TARGET_FOREIGN;
     if ((flags & ~known) || ((flags & RENAME_EXCHANGE) && flags != RENAME_EXCHANGE)) /* the kernel says so */
         return 0;
-    struct scratch *seen = NULL;
-    if (target_are_foreign(from_at, from, TARGET_MAKES, to_at, to, &seen))
+    struct target_pair pair;
+    if (target_are_foreign(&pair, from_at, from, TARGET_MAKES, to_at, to))
         return 0;
-    return wrap_names_rename_sides(from_at, from, to_at, to, flags, seen, how);
+    return wrap_names_rename_sides(from_at, from, to_at, to, flags, &pair, how);
 }
 
 static int wrap_names_outside(int code, const char *from, const char *to)
@@ -203,11 +202,11 @@ WRAPPER int renameat2(int from_at, const char *from, int to_at, const char *to, 
 }
 
 __attribute__((noinline)) static int wrap_names_link_sides(int from_at, const char *from, unsigned want, int to_at,
-                                                           const char *to, int flags, struct scratch *seen, int *how)
+                                                           const char *to, int flags, const struct target_pair *pair, int *how)
 {
     struct stat stat;
     struct side one, two;
-    *how = wrap_names_find_sides(&one, from_at, from, want, &two, to_at, to, TARGET_MAKES, seen);
+    *how = wrap_names_find_sides(pair, &one, from_at, from, want, &two, to_at, to, TARGET_MAKES);
     if (*how == TARGET_MANAGED)
         return (int)wrap_answer(operate_link(&one, &two, flags));
     if ((*how == -ENOTDIR || *how == -ELOOP || *how == -ENOENT) &&
@@ -224,10 +223,10 @@ static int wrap_names_link_words(int from_at, const char *from, int to_at, const
     *how = TARGET_FOREIGN;
     if (flags & ~(AT_SYMLINK_FOLLOW | AT_EMPTY_PATH)) /* the kernel says so */
         return 0;
-    struct scratch *seen = NULL;
-    if (target_are_foreign(from_at, from, want, to_at, to, &seen))
+    struct target_pair pair;
+    if (target_are_foreign(&pair, from_at, from, want, to_at, to))
         return 0;
-    return wrap_names_link_sides(from_at, from, want, to_at, to, flags, seen, how);
+    return wrap_names_link_sides(from_at, from, want, to_at, to, flags, &pair, how);
 }
 
 WRAPPER int link(const char *from, const char *to)

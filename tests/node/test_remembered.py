@@ -375,3 +375,24 @@ def test_how_many_system_calls_one_is(started, area):  # noqa: F811
     assert got == {what: natively for what, (_, natively, _) in COUNTED.items()}
     got = counted(started.root, area / "counted", started.exec)
     assert got == {what: under_shunt for what, (_, _, under_shunt) in COUNTED.items()}
+
+
+# The same of a compiled program, whose paths are in memory that lasts as long as it does, without the waking of daemons.
+COMPILED = {"create": (2, 6), "stat": (1, 2), "rename": (1, 4), "unlink": (1, 4)}
+
+
+@pytest.mark.unsanitized
+@pytest.mark.parametrize("where", ["absolute", "relative"])
+def test_how_many_system_calls_one_of_a_compiled_program_is(started, area, build, where):  # noqa: F811
+    """Paths on its stack, and then on its heap; a relative path is not more in a root."""
+    program = build / "tests/node/processes/rough_counted"
+
+    def counted(root, runs):
+        (root / "made").mkdir()
+        runs("strace", "-e", "trace=!futex", "-o", area / "trace", program, root / "made" if where == "absolute" else "made", cwd=root).check()
+        parts = (area / "trace").read_text().split("getppid(")[1:]
+        return [round((part.count("\n") - 1) / (ROUNDS // 2)) for part in parts[::2]]
+
+    (area / "plain").mkdir()
+    assert counted(area / "plain", lambda *words, **options: run([*words], **options)) == [native for native, _ in COMPILED.values()] * 2
+    assert counted(started.root, started.exec) == [under_shunt for _, under_shunt in COMPILED.values()] * 2

@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -195,11 +196,50 @@ static char *memory_of_stack(bool there)
     return at;
 }
 
+/* A page of memory that lasts as long as the process does, which is there again. */
+static char *page_again(char *pages, bool *was_taken)
+{
+    char *at = (char *)(((uintptr_t)pages + PAGE - 1) & ~(uintptr_t)(PAGE - 1));
+    if (*was_taken)
+        mmap(at, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    *was_taken = true;
+    return at;
+}
+
+static char *stack_of_main; /* two pages of it */
+
+__attribute__((noinline)) static void use_stack(char *pages)
+{
+    stack_of_main = pages;
+}
+
+static char *page_of_stack(bool there)
+{
+    static bool was_taken;
+    return there ? page_again(stack_of_main, &was_taken) : NULL;
+}
+
+static char *page_of_heap(bool there)
+{
+    static char *pages;
+    static bool was_taken;
+    if (pages == NULL)
+        pages = sbrk(2 * PAGE);
+    return there ? page_again(pages, &was_taken) : NULL;
+}
+
+static char *page_of_program(bool there)
+{
+    static char pages[2 * PAGE];
+    static bool was_taken;
+    return there ? page_again(pages, &was_taken) : NULL;
+}
+
 static const struct way {
     const char *name;
-    void (*take)(void *); /* a page of its own, or */
-    char *(*memory)(bool there);
-    bool unseen; /* the library does not see it, and remembers of absolute paths outside all roots (shunt(7)) */
+    void (*take)(void *);        /* a page, which is mapped for it, or */
+    char *(*memory)(bool there); /* which this gives; without `take` it takes it, too */
+    bool unseen;                 /* the library does not see it, and remembers of absolute paths outside all roots (shunt(7)) */
 } ways[] = {
     {"munmap", take_here, NULL, false},
     {"munmap by its number", take_by_number_of_unmapping, NULL, false},
@@ -218,6 +258,18 @@ static const struct way {
     {"another page of a file", NULL, memory_of_another_page, false},
     {"a file that is truncated", NULL, memory_of_file, true},
     {"the stack of a thread", NULL, memory_of_stack, true},
+    {"mprotect on the stack", take_by_protecting, page_of_stack, false},
+    {"munmap on the stack", take_here, page_of_stack, false},
+    {"mremap on the stack", take_by_moving, page_of_stack, false},
+    {"not for children, on the stack", take_by_forking, page_of_stack, false},
+    {"mprotect on the heap", take_by_protecting, page_of_heap, false},
+    {"mprotect by its number on the heap", take_by_number, page_of_heap, false},
+    {"munmap on the heap by a thread", take_in_a_thread, page_of_heap, false},
+    {"not for children, on the heap", take_by_forking, page_of_heap, false},
+    {"mprotect in the program", take_by_protecting, page_of_program, false},
+    {"munmap in the program by its number", take_by_number_of_unmapping, page_of_program, false},
+    {"pkey_mprotect in the program", take_by_key, page_of_program, false},
+    {"not for children, in the program", take_by_forking, page_of_program, false},
 };
 
 /* Calls. */
@@ -314,7 +366,7 @@ static void check_way(const struct way *way, const char *path)
     char *at = way->memory != NULL ? way->memory(true) : map_pages(1);
     strcpy(at, path);
     use_path(at);
-    way->memory != NULL ? (void)way->memory(false) : way->take(at);
+    way->take == NULL ? (void)way->memory(false) : way->take(at);
     check_calls(at);
     use_other_things(at);
     use_streams(at);
@@ -365,7 +417,8 @@ static void check_place(const char *name, const char *path, const char *way, boo
 
 int main(int count, char *arguments[])
 {
-    char path[PATH_MAX];
+    char path[PATH_MAX], pages[2 * PAGE];
+    use_stack(pages);
     if (count != 3 || chdir(arguments[1]) != 0)
         return 1;
     setbuf(stdout, NULL);
@@ -383,5 +436,5 @@ int main(int count, char *arguments[])
     snprintf(path, sizeof path, "/tmp/elsewhere.%d", (int)getpid()); /* by the first few bytes */
     check_place("elsewhere", path, arguments[2], true);
     unlink(path);
-    return 0;
+    _exit(0); /* a part of the stack may be gone */
 }

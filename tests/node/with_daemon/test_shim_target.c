@@ -268,13 +268,15 @@ Test(target, a_parent_by_the_same_words)
         const char *first = place_path("%s", pairs[i].first), *second = place_path("%s", pairs[i].second);
         int how_first = target_find(&one, AT_FDCWD, first, TARGET_MAKES);
         one.dir.ino ^= 1ull << 40; /* so that it shows whence the second has its */
-        int found = target_find_second(&two, &one, AT_FDCWD, second, TARGET_MAKES, NULL);
+        int found = target_find_second(&two, &(struct target_pair){0}, &one, AT_FDCWD, second, TARGET_MAKES);
         cr_assert_eq(found, pairs[i].how, "%s, %s: %d", first, second, found);
         if (found == TARGET_MANAGED) {
             cr_assert_eq(dirid_equal(one.dir, two.dir), pairs[i].is_same, "%s, %s", first, second);
             target_done(&two);
         }
-        const bool are_foreign = target_are_foreign(AT_FDCWD, first, TARGET_MAKES, AT_FDCWD, second, NULL);
+        struct target_pair pair;
+        const bool are_foreign = target_are_foreign(&pair, AT_FDCWD, first, TARGET_MAKES, AT_FDCWD, second);
+        target_give_seen(pair.seen);
         if (how_first != TARGET_FOREIGN || pairs[i].how != TARGET_FOREIGN)
             cr_assert_not(are_foreign, "%s, %s", first, second);
         else /* that a path ends in dots says nothing for certain */
