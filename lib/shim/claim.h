@@ -5,15 +5,15 @@
 /* Claiming a name at its home while the file system is changed. */
 
 #include "base/sys.h"
+#include "shim/interrupts.h"
 #include "shim/target.h"
 
-/* While a thread has a claim it takes no signal: a handler that wants the same name would wait for the end of what it has
- * interrupted. Runs CALL, from the request that claims the name to the notice that gives it back. */
+/* Runs CALL, from the request that claims the name to the notice that gives it back, without a signal that could do harm. */
 #define CLAIM_UNINTERRUPTED(CALL)                                                                                              \
     ({                                                                                                                         \
-        uint64_t before_ = sys_block_signals();                                                                                \
+        const struct interrupts_held held_ = interrupts_hold();                                                                \
         int code_ = (CALL);                                                                                                    \
-        sys_set_signals(before_);                                                                                              \
+        interrupts_let(held_);                                                                                                 \
         code_;                                                                                                                 \
     })
 

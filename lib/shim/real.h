@@ -12,6 +12,7 @@
 #include <glob.h>
 #include <linux/capability.h>
 #include <locale.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -34,6 +34,7 @@
 #include "names/names.h"
 #include "shim/bulk_lookup.h"
 #include "shim/fdcache_table.h"
+#include "shim/interrupts.h"
 #include "shim/lasting.h"
 #include "shim/parent_guess.h"
 #include "shim/scratch.h"
@@ -109,6 +110,7 @@ struct remote_state {
 struct shim_state {
     _Alignas(64) struct process_state process;
     struct lasting_state lasting;
+    struct interrupts_state interrupts;
     /* Written by any thread; its fields by relaxed atomics, each for itself: threads that disagree cost a request more. */
     struct bulk_lookup_state bulk_lookup;
     struct dir_stream_state dir_stream;

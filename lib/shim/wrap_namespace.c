@@ -32,6 +32,7 @@ static bool wrap_namespace_is_served(const struct link_map *there, const Dl_info
     uint32_t *first = shim_state.process.first_is_filtered;
     if (theirs->process.count != shim_state.process.count)
         return false;
+    theirs->interrupts.are_seen = false; /* handlers are the process's, and each instance sees those of its own libc */
     theirs->process.first_is_filtered = first != NULL ? first : &shim_state.process.is_filtered;
     return true;
 }
@@ -73,8 +74,10 @@ WRAPPER void *dlmopen(Lmid_t space, const char *path, int flags)
     if (path != NULL && process_has_roots()) {
         if (strchr(path, '/') != NULL)
             exec_promote_file(AT_FDCWD, path);
-        if (space == LM_ID_NEWLM)
+        if (space == LM_ID_NEWLM) {
+            interrupts_will_be_handled(); /* by another libc, for all that is seen here */
             space = wrap_namespace_prepared(path);
+        }
     }
     return REAL(dlmopen)(space, path, flags);
 }

@@ -21,6 +21,7 @@
 #include "shim/wrap_directory.h"
 #include "shim/wrap_landlock.h"
 #include "shim/wrap_memory.h"
+#include "shim/wrap_signal.h"
 #include "shim/wrap_mount.h"
 #include "shim/wrap_open.h"
 #include "shim/wrap_syscall_new.h"
@@ -342,10 +343,10 @@ static long wrap_syscall_xattr_call(long number, const long a[6], bool *known)
 long wrap_syscall_any(long number, long, long, long, long, long, long) __asm__("syscall");
 WRAPPER long wrap_syscall_any(long number, long one, long two, long three, long four, long five, long six)
 {
-    static long (*const calls[])(long, const long[6],
-                                 bool *) = {wrap_syscall_names_call, wrap_syscall_meta_call, wrap_syscall_other_call,
-                                            wrap_syscall_xattr_call, wrap_syscall_new_call,  wrap_mount_call,
-                                            wrap_landlock_call,      wrap_memory_call,       wrap_syscall_old_call};
+    static long (*const calls[])(long, const long[6], bool *) = {
+        wrap_syscall_names_call, wrap_syscall_meta_call, wrap_syscall_other_call, wrap_syscall_xattr_call,
+        wrap_syscall_new_call,   wrap_mount_call,        wrap_landlock_call,      wrap_memory_call,
+        wrap_signal_call,        wrap_syscall_old_call};
     const long a[6] = {one, two, three, four, five, six};
     bool known = false;
     if (!process_has_roots())

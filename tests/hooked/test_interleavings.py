@@ -726,3 +726,25 @@ def test_a_watched_directory_gets_no_marker_that_was_asked_for_before(stage):
     asking.go()
     assert (birth.answer(), watching.answer()) == ("None", "1")
     assert [path.name for path in stage.out.iterdir()] == [stage.path("n").name]
+
+
+ENDED = {"remove-held": ("'rm', 'n'", True), "remove-done": ("'rm', 'n'", False), "rename-held": ("'mv', 'n', 'm'", True),
+         "rename-done": ("'mv', 'n', 'm'", False), "create-made": ("'touch', 'n'", True)}
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
+@pytest.mark.parametrize("hook", ENDED)
+def test_who_is_ended_by_a_signal_amid_a_call(stage, hook, number):
+    """A program that handles none is not waited for: what it did is settled by what is there."""
+    words, is_there = ENDED[hook]
+    stage.begin()
+    held = stage.meeting()
+    if hook != "create-made":
+        stage.does("b", "make('n')")
+    program = stage.call("c", f"os.execvp({words.split(',')[0]}, [{words}])", held.at(hook))
+    held.reached()
+    program.process.send_signal(number)
+    assert program.process.wait(20) in (-number, 128 + number)
+    for node in "ab":
+        assert stage.does(node, "os.path.exists('n'), os.path.exists('m')") == str((is_there, hook == "rename-done"))
+    assert stage.does("b", "make('n')") == ("EEXIST" if is_there else "None")

@@ -377,22 +377,47 @@ def test_how_many_system_calls_one_is(started, area):  # noqa: F811
     assert got == {what: under_shunt for what, (_, _, under_shunt) in COUNTED.items()}
 
 
-# The same of a compiled program, whose paths are in memory that lasts as long as it does, without the waking of daemons.
-COMPILED = {"create": (2, 6), "stat": (1, 2), "rename": (1, 4), "unlink": (1, 4)}
+# The same of a compiled program, whose paths are in memory that lasts as long as it does, without the waking of daemons; and where
+# a signal could do harm while a name is claimed, natively and under shunt.
+COMPILED = {"create": (2, 4, 6), "stat": (1, 2, 2), "rename": (1, 2, 4), "unlink": (1, 2, 4)}
+NATIVE, UNHARMED, HELD = ([counts[i] for counts in COMPILED.values()] * 2 for i in range(3))
+
+
+@pytest.fixture
+def compiled(build, area):  # noqa: F811
+    """compiled(runs, root, *words, before=()): how many system calls each call of the program is, whose paths are on its stack and then
+    on its heap."""
+    def counted(runs, root, *words, before=("setsid", "-w")):
+        (root / "made").mkdir()
+        runs(*before, "strace", "-e", "trace=!futex", "-o", area / "trace", build / "tests/node/processes/rough_counted", *words, cwd=root).check()
+        parts = (area / "trace").read_text().split("getppid(")[1:]
+        return [round((part.count("\n") - 1) / (ROUNDS // 2)) for part in parts[::2]]
+    return counted
 
 
 @pytest.mark.unsanitized
-@pytest.mark.parametrize("where", ["absolute", "relative"])
-def test_how_many_system_calls_one_of_a_compiled_program_is(started, area, build, where):  # noqa: F811
-    """Paths on its stack, and then on its heap; a relative path is not more in a root."""
-    program = build / "tests/node/processes/rough_counted"
-
-    def counted(root, runs):
-        (root / "made").mkdir()
-        runs("strace", "-e", "trace=!futex", "-o", area / "trace", program, root / "made" if where == "absolute" else "made", cwd=root).check()
-        parts = (area / "trace").read_text().split("getppid(")[1:]
-        return [round((part.count("\n") - 1) / (ROUNDS // 2)) for part in parts[::2]]
-
+@pytest.mark.parametrize("is_absolute", [True, False])
+def test_how_many_system_calls_one_of_a_compiled_program_is(started, area, compiled, is_absolute):  # noqa: F811
+    """A relative path is not more in a root."""
     (area / "plain").mkdir()
-    assert counted(area / "plain", lambda *words, **options: run([*words], **options)) == [native for native, _ in COMPILED.values()] * 2
-    assert counted(started.root, started.exec) == [under_shunt for _, under_shunt in COMPILED.values()] * 2
+    native, root = area / "plain", started.root
+    assert compiled(lambda *words, **options: run([*words], **options), native, native / "made" if is_absolute else "made") == NATIVE
+    assert compiled(started.exec, root, root / "made" if is_absolute else "made") == UNHARMED
+
+
+HANDLERS = ["sigaction", "__sigaction", "signal", "bsd_signal", "ssignal", "sysv_signal", "__sysv_signal", "sigset", "its number",
+            "a thread", "another libc"]
+HARMLESS = ["a fault", "none"]  # which are not held back, or not set
+
+
+@pytest.mark.unsanitized
+@pytest.mark.parametrize("way", HANDLERS + HARMLESS)
+def test_signals_are_held_back_from_a_program_that_handles_some(started, compiled, way):  # noqa: F811
+    assert compiled(started.exec, started.root, "made", way) == (HELD if way in HANDLERS else UNHARMED)
+
+
+@pytest.mark.unsanitized
+def test_signals_are_held_back_from_a_program_with_a_terminal(started, compiled):  # noqa: F811
+    """From which it could be stopped with a name that others wait for."""
+    in_terminal = ("setsid", "-w", PYTHON, "-c", "import os, pty, sys; sys.exit(pty.spawn(sys.argv[1:]) != 0)")
+    assert compiled(started.exec, started.root, "made", before=in_terminal) == HELD
