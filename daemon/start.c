@@ -868,7 +868,8 @@ static void start_ring(struct shuntd *shuntd)
 static bool start_is_far(const struct shuntd *shuntd)
 {
     struct statfs filesystem;
-    return BROKEN("near") || (statfs(shuntd->root.path, &filesystem) == 0 && filesystem.f_type == FUSE_SUPER_MAGIC);
+    const bool is_fuse = statfs(shuntd->root.path, &filesystem) == 0 && filesystem.f_type == FUSE_SUPER_MAGIC;
+    return (is_fuse && !BROKEN("far")) || BROKEN("near");
 }
 
 /* What is promised there, and what would change that. */

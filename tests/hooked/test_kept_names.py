@@ -198,3 +198,16 @@ def test_a_directory_that_a_program_without_shunt_replaced(nodes, guard_of_daemo
     if guard_of_daemons is None:
         assert on(nodes, "b", f"[os.mkdir(name + '/n') for name in {names}]") == str([None] * len(names))
         assert everywhere(nodes, listed) == {str([["n"] for _ in names])}
+
+
+def test_a_directory_that_is_made_anew_after_another_nodes_removal(nodes):
+    """The kernel of each node has gone by the one that was there."""
+    names = [f"d{number}" for number in range(24)]
+    tree = f"[(os.makedirs(name + '/in'), open(name + '/in/f', 'w').close(), open(name + '/f', 'w').close()) for name in {names}]"
+    on(nodes, "a", tree)
+    assert everywhere(nodes, f"[sorted(os.listdir(name)) + os.listdir(name + '/in') for name in {names}]") == {str([["f", "in", "f"]] * 24)}
+    assert on(nodes, "b", f"[__import__('shutil').rmtree(name) for name in {names}]") == str([None] * 24)
+    for node in NODES:
+        line = f"[(os.makedirs(name, exist_ok=True), open(name + '/{node}', 'x').close()) for name in {names}]"
+        assert on(nodes, node, line) == str([(None, None)] * 24)
+    assert everywhere(nodes, f"[sorted(os.listdir(name)) for name in {names}]") == {str([["a", "b"]] * 24)}
