@@ -5,11 +5,14 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/time.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "place.h"
+#include "shim/lasting.h"
 #include "shim/process.h"
 #include "shim/real.h"
 #include "shim/scratch.h"
@@ -245,4 +248,77 @@ Test(process, more_roots_than_there_is_room_for)
     start_with(roots);
     cr_assert_eq(shim_state.process.count, NAMES_ROOTS);
     cr_assert_str_eq(shim_state.roots[NAMES_ROOTS - 1].path, place_path("root%d", NAMES_ROOTS - 1));
+}
+
+/* Memory that lasts. */
+
+#define PAGE ((size_t)4096)
+
+static char of_program[2 * PAGE];
+
+static char *aligned(char *at)
+{
+    return (char *)(((uintptr_t)at + PAGE - 1) & ~(uintptr_t)(PAGE - 1));
+}
+
+/* Two pages at the end of the heap, of which there is more before. */
+static char *of_heap(void)
+{
+    lasting_start();
+    return sbrk(2 * PAGE);
+}
+
+Test(lasting, up_to_its_end)
+{
+    char here[16] = "", *heap = of_heap();
+    const size_t room = lasting_room(here);
+    cr_assert(room >= sizeof here && room < 1 << 20);
+    cr_assert_eq(lasting_room(here + 1), room - 1);
+    cr_assert(lasting_room(of_program) >= sizeof of_program);
+    cr_assert(lasting_room("in the program") > 0);
+    cr_assert_eq(lasting_room(heap + 1), 2 * PAGE - 1);
+}
+
+Test(lasting, no_other_memory)
+{
+    char *mapped = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), *heap = of_heap();
+    cr_assert(mapped != MAP_FAILED);
+    cr_assert_eq(lasting_room(mapped), 0);
+    cr_assert_eq(lasting_room(NULL), 0);
+    cr_assert_eq(lasting_room((void *)UINTPTR_MAX), 0);
+    cr_assert_eq(lasting_room((char *)__builtin_frame_address(0) - (2 << 20)), 0, "below what is in use");
+    cr_assert(sbrk(-(intptr_t)PAGE) != (void *)-1);
+    cr_assert_eq(lasting_room(heap + PAGE), 0, "what was the heap's");
+    cr_assert_eq(lasting_room(heap), PAGE);
+}
+
+static void *room_on_a_threads_stack(void *unused)
+{
+    char here[16] = "";
+    (void)unused;
+    return (void *)lasting_room(here);
+}
+
+Test(lasting, no_stack_of_a_thread)
+{
+    pthread_t thread;
+    void *room;
+    lasting_start();
+    cr_assert_eq(pthread_create(&thread, NULL, room_on_a_threads_stack, NULL), 0);
+    cr_assert_eq(pthread_join(thread, &room), 0);
+    cr_assert_null(room);
+}
+
+Test(lasting, nothing_of_a_kind_of_which_a_part_is_taken)
+{
+    char here[16] = "", *heap = of_heap();
+    lasting_taken(heap + 2 * PAGE, PAGE);
+    lasting_taken(NULL, PAGE);
+    cr_assert(lasting_room(here) > 0 && lasting_room(of_program) > 0 && lasting_room(heap) > 0, "that is none of them");
+    lasting_taken(heap + PAGE, 1);
+    cr_assert(lasting_room(here) > 0 && lasting_room(of_program) > 0 && lasting_room(heap) == 0);
+    lasting_taken(aligned(of_program), PAGE);
+    cr_assert(lasting_room(here) > 0 && lasting_room(of_program) == 0);
+    lasting_taken((char *)__builtin_frame_address(0) - PAGE, SIZE_MAX);
+    cr_assert_eq(lasting_room(here), 0);
 }
