@@ -6,7 +6,7 @@
  * interrupted, one that leaves by longjmp would never give it back, and others would wait for a process that is stopped. To
  * hold signals back is two system calls. They are spared where nothing of that can be: as long as the process has had no
  * handler for a signal that would be held back, and has no terminal from which it is stopped. A signal that ends the process
- * may come: the daemon settles what it has left as after SIGKILL.
+ * may come: the daemon settles what it has left as after SIGKILL, and what a vfork child has left when its parent ends.
  *
  * Handlers are seen when they are set (wrap_signal.c), and counted for good. One that another thread sets during the call is
  * none of its. libc's own (pthread_cancel, setuid of all threads) touch no file; who may be cancelled at any moment may not
