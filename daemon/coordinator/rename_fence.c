@@ -4,6 +4,7 @@
 #include "coordinator/rename_fence.h"
 
 #include <errno.h>
+#include <linux/magic.h>
 #include <stdlib.h>
 
 #include "coordinator/dir_times.h"
@@ -85,6 +86,11 @@ static int rename_fence_all_know(struct shuntd *shuntd, void *context, const str
     free(context);
     struct operation *from = operation_by_id(shuntd->home, step.operation);
     return from != NULL ? step.then(shuntd, from) : 0;
+}
+
+bool rename_fence_is_needed(const struct shuntd *shuntd)
+{
+    return shuntd->session.system == NFS_SUPER_MAGIC || shuntd->root.keeps_names;
 }
 
 int rename_fence_begin(struct shuntd *shuntd, struct operation *from, int (*then)(struct shuntd *, struct operation *))

@@ -11,6 +11,8 @@
 
 struct operation;
 
+/* Does some node's kernel go by such names? All members see one type of file system (probe_check). */
+bool rename_fence_is_needed(const struct shuntd *);
 /* The two operations of a rename are held: all processes are told, then `then` is called with `from`, unless that has ended
  * meanwhile. 0 or a fatal -errno. */
 int rename_fence_begin(struct shuntd *, struct operation *from, int (*then)(struct shuntd *, struct operation *from));

@@ -136,7 +136,7 @@ static int rename_marked(struct shuntd *shuntd, struct operation *operation, con
         code = home_report_visit(shuntd->home, from->dir, &from->before, shuntd->branch);
     if (code == 0 && to->place.branch != 0)
         code = operation_note_change(shuntd->home, to);
-    if (code == 0 && rename_moves_directory(from, to))
+    if (code == 0 && rename_moves_directory(from, to) && rename_fence_is_needed(shuntd))
         return rename_fence_begin(shuntd, from, rename_give_leave);
     return code == 0 ? rename_give_leave(shuntd, from) : code;
 }

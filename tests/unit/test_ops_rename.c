@@ -6,6 +6,7 @@
 #include "ops/ops.h"
 
 #include <dirent.h>
+#include <linux/magic.h>
 #include <sys/syscall.h>
 
 #include "request/request.h"
@@ -383,11 +384,18 @@ Test(ops_rename, a_client_ends_after_it_moved_a_directory)
     cr_assert_str_eq(home_of("in/sub/deep")->path, "in/sub/deep");
 }
 
-Test(ops_rename, while_a_directory_moves_nobody_goes_by_where_it_was)
+static struct request_channel *ops_rename_attach(void)
 {
     struct request_channel *channel;
     cr_assert_eq(chmod(place_path("run"), 0700), 0);
     cr_assert_eq(request_attach(&channel, place_path("run")), 0);
+    return channel;
+}
+
+Test(ops_rename, while_a_directory_moves_nobody_goes_by_where_it_was)
+{
+    struct request_channel *channel = ops_rename_attach();
+    shuntd.session.system = NFS_SUPER_MAGIC;
     born_directory("out", "sub");
     born("out", "a");
     const uint64_t before = request_places(channel);
@@ -408,4 +416,17 @@ Test(ops_rename, while_a_directory_moves_nobody_goes_by_where_it_was)
     cr_assert_not(request_are_places_kept(request_places(channel)));
     client_ends(ME);
     cr_assert(request_are_places_kept(request_places(channel)) && request_places(channel) != after);
+}
+
+Test(ops_rename, a_directory_that_moves_where_no_kernel_goes_by_names)
+{
+    struct request_channel *channel = ops_rename_attach();
+    const uint64_t before = request_places(channel);
+    born_directory("out", "sub");
+    ask(ME, rename_message("out", "sub", ".", "top", 0));
+    cr_assert_eq(request_places(channel), before);
+    cr_assert_eq(rename(place_path("r/out/sub"), place_path("r/top")), 0);
+    ops_rename_renamed("out", "sub", ".", "top", 0);
+    cr_assert_eq(request_places(channel), before);
+    cr_assert(is_unknown("out", "sub") && !is_unknown(".", "top"));
 }
