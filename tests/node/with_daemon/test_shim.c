@@ -256,7 +256,7 @@ Test(process, more_roots_than_there_is_room_for)
 
 static char of_program[2 * PAGE];
 
-static char *aligned(char *at)
+static char *page_in(char *at)
 {
     return (char *)(((uintptr_t)at + PAGE - 1) & ~(uintptr_t)(PAGE - 1));
 }
@@ -317,7 +317,7 @@ Test(lasting, nothing_of_a_kind_of_which_a_part_is_taken)
     cr_assert(lasting_room(here) > 0 && lasting_room(of_program) > 0 && lasting_room(heap) > 0, "that is none of them");
     lasting_taken(heap + PAGE, 1);
     cr_assert(lasting_room(here) > 0 && lasting_room(of_program) > 0 && lasting_room(heap) == 0);
-    lasting_taken(aligned(of_program), PAGE);
+    lasting_taken(page_in(of_program), PAGE);
     cr_assert(lasting_room(here) > 0 && lasting_room(of_program) == 0);
     lasting_taken((char *)__builtin_frame_address(0) - PAGE, SIZE_MAX);
     cr_assert_eq(lasting_room(here), 0);
