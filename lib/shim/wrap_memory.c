@@ -16,6 +16,7 @@
 #include <sys/shm.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
+#include <unistd.h>
 
 #include "base/kernel_abi.h"
 #include "base/sys.h"

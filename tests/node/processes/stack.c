@@ -19,6 +19,8 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include "../../old_libc.h"
+
 #define SIZE 65536
 #define PAINT 0xa5
 

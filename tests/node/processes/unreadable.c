@@ -26,6 +26,8 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "../../old_libc.h"
+
 #define PAGE 4096
 #define LARGE (64 << 20) /* more than libc keeps of the stacks of threads */
 
