@@ -261,9 +261,10 @@ static char *page_in(char *at)
     return (char *)(((uintptr_t)at + PAGE - 1) & ~(uintptr_t)(PAGE - 1));
 }
 
-/* Two pages at the end of the heap, of which there is more before. */
+/* Two pages at the end of the heap. */
 static char *of_heap(void)
 {
+    sbrk((intptr_t)(-(uintptr_t)sbrk(0) % PAGE));
     lasting_start();
     return sbrk(2 * PAGE);
 }

@@ -250,6 +250,13 @@ Test(target, a_root_that_was_given_through_a_link)
 }
 
 /* Which the second path of a call shares with the first. */
+/* Old kernels say nothing of mounts, nor does qemu-user: then that a path leads beside the root is not certain. */
+static bool are_mounts_told(void)
+{
+    struct statx stat;
+    return sys_statx(AT_FDCWD, "/", 0, STATX_MNT_ID, &stat) == 0 && mount_of(&stat) != 0;
+}
+
 Test(target, a_parent_by_the_same_words)
 {
     static const struct {
@@ -280,7 +287,7 @@ Test(target, a_parent_by_the_same_words)
         if (how_first != TARGET_FOREIGN || pairs[i].how != TARGET_FOREIGN)
             cr_assert_not(are_foreign, "%s, %s", first, second);
         else /* that a path ends in dots says nothing for certain */
-            cr_assert_eq(are_foreign, strstr(second, "..") == NULL, "%s, %s", first, second);
+            cr_assert_eq(are_foreign, are_mounts_told() && strstr(second, "..") == NULL, "%s, %s", first, second);
         if (how_first == TARGET_MANAGED)
             target_done(&one);
     }
@@ -333,18 +340,22 @@ Test(target, dead_ends)
         {"beside/by_link/none", 0, true},
         {"beside/plain/f", TARGET_FOLLOW, true},
     };
+    const bool is_told = are_mounts_told();
     place_file("beside/plain", "");
     cr_assert_eq(symlink("../r/out/f", place_path("beside/to_file")), 0);
     cr_assert_eq(symlink("../r/out", place_path("beside/to_out")), 0);
     cr_assert_eq(symlink("../r/none", place_path("beside/to_none")), 0);
     cr_assert_eq(symlink("../beside", place_path("beside/by_link")), 0);
-    for (size_t i = 0; i < sizeof looks / sizeof *looks; i++)
-        cr_assert_eq(dead_end(AT_FDCWD, place_path("%s", looks[i].path), looks[i].want), looks[i].is_one, "%s", looks[i].path);
+    for (size_t i = 0; i < sizeof looks / sizeof *looks; i++) {
+        const bool is_certain = dead_end(AT_FDCWD, place_path("%s", looks[i].path), looks[i].want);
+        cr_assert(is_told ? is_certain == looks[i].is_one : !is_certain || looks[i].is_one, "%s", looks[i].path);
+    }
     int beside = place_open("beside"), out = place_open("r/out");
-    cr_assert(dead_end(beside, "none", 0) && !dead_end(out, "none", 0) && !dead_end(beside, "../r/out/none", 0));
-    cr_assert(chdir(place_path("beside")) == 0 && dead_end(AT_FDCWD, "none", 0) && !dead_end(AT_FDCWD, "to_out/none", 0));
+    cr_assert(dead_end(beside, "none", 0) == is_told && !dead_end(out, "none", 0) && !dead_end(beside, "../r/out/none", 0));
+    cr_assert(chdir(place_path("beside")) == 0);
+    cr_assert(dead_end(AT_FDCWD, "none", 0) == is_told && !dead_end(AT_FDCWD, "to_out/none", 0));
     cr_assert(chdir(place_path("r/out")) == 0 && !dead_end(AT_FDCWD, "none", 0));
-    cr_assert(dead_end(AT_FDCWD, "../../beside/none", 0));
+    cr_assert_eq(dead_end(AT_FDCWD, "../../beside/none", 0), is_told);
 }
 
 Test(target, a_directory_that_another_program_moves_under_the_root_is_seen_at_once)
@@ -370,7 +381,7 @@ static bool is_guessed(const char *path, const char *directory)
     if (!parent_guess(parent_guess_word(AT_FDCWD, path, parts.parent_length), &parent))
         return false;
     cr_assert(dirid_equal(parent.dir, id_at(directory)));
-    cr_assert(parent.root == &shim_state.roots[0] && parent.mount != 0);
+    cr_assert(parent.root == &shim_state.roots[0] && (parent.mount != 0) == are_mounts_told());
     return true;
 }
 
