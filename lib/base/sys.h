@@ -217,13 +217,16 @@ static inline int sys_populate(void *at, size_t size)
     return 0;
 }
 
+/* What a thread's own instructions raise. */
+#define SYS_OWN_SIGNALS                                                                                                        \
+    (1ull << (SIGILL - 1) | 1ull << (SIGTRAP - 1) | 1ull << (SIGBUS - 1) | 1ull << (SIGFPE - 1) | 1ull << (SIGSEGV - 1) |      \
+     1ull << (SIGSYS - 1))
+
 /* Lets no signal be delivered to this thread until sys_set_signals, and answers the mask that stood before.
- * What the thread's own instructions raise stays as it is: held back, it would be the end of the process. */
+ * SYS_OWN_SIGNALS stay as they are: held back, one would be the end of the process. */
 static inline uint64_t sys_block_signals(void)
 {
-    const uint64_t own = 1ull << (SIGILL - 1) | 1ull << (SIGTRAP - 1) | 1ull << (SIGBUS - 1) | 1ull << (SIGFPE - 1) |
-                         1ull << (SIGSEGV - 1) | 1ull << (SIGSYS - 1);
-    uint64_t all = ~own, before = 0;
+    uint64_t all = ~SYS_OWN_SIGNALS, before = 0;
     SYS4(SYS_rt_sigprocmask, SIG_BLOCK, &all, &before, sizeof all);
     return before;
 }

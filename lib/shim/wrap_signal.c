@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <sys/syscall.h>
 
+#include "base/sys.h"
 #include "shim/interrupts.h"
 #include "shim/wrap.h"
 #include "shim/wrap_signal.h"
@@ -24,8 +25,7 @@ __attribute__((constructor)) static void wrap_signal_start(void)
 
 static void wrap_signal_note(int number, __sighandler_t handler)
 {
-    const bool is_own =
-        number == SIGILL || number == SIGTRAP || number == SIGBUS || number == SIGFPE || number == SIGSEGV || number == SIGSYS;
+    const bool is_own = number > 0 && number <= 64 && (SYS_OWN_SIGNALS >> (number - 1) & 1);
     if (handler != SIG_DFL && handler != SIG_IGN && !is_own)
         interrupts_will_be_handled();
 }

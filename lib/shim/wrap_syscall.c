@@ -21,9 +21,9 @@
 #include "shim/wrap_directory.h"
 #include "shim/wrap_landlock.h"
 #include "shim/wrap_memory.h"
-#include "shim/wrap_signal.h"
 #include "shim/wrap_mount.h"
 #include "shim/wrap_open.h"
+#include "shim/wrap_signal.h"
 #include "shim/wrap_syscall_new.h"
 #include "shim/fdcache.h"
 

@@ -355,6 +355,12 @@ for line in code:
 """
 
 
+def counts_in(log):
+    """Of each call that was traced between two of getppid, the first of which comes in the middle of its rounds."""
+    parts = log.read_text().split("getppid(")[1:]
+    return [round((part.count("\n") - 1) / (ROUNDS // 2)) for part in parts[::2]]
+
+
 @pytest.mark.unsanitized  # LeakSanitizer cannot work in a process that is traced
 def test_how_many_system_calls_one_is(started, area):  # noqa: F811
     """Of those that are made a second time; what Python asks of memory now and then is rounded away."""
@@ -367,8 +373,7 @@ def test_how_many_system_calls_one_is(started, area):  # noqa: F811
         runs(PYTHON, "-c", "import os; os.makedirs('out', exist_ok=True), open('out/file', 'x').close()", cwd=root).check()
         lines = [line for line, _, _ in COUNTED.values()]
         runs("strace", "-o", log, PYTHON, "-c", COUNTS.format(lines=lines, rounds=ROUNDS), root, beside).check()
-        parts = log.read_text().split("getppid(")[1:]
-        return dict(zip(COUNTED, [round((part.count("\n") - 1) / (ROUNDS // 2)) for part in parts[::2]]))
+        return dict(zip(COUNTED, counts_in(log)))
 
     plain.mkdir()
     got = counted(plain, area / "native", lambda *words, **options: run([*words], **options))
@@ -385,13 +390,12 @@ NATIVE, UNHARMED, HELD = ([counts[i] for counts in COMPILED.values()] * 2 for i 
 
 @pytest.fixture
 def compiled(build, area):  # noqa: F811
-    """compiled(runs, root, *words, before=()): how many system calls each call of the program is, whose paths are on its stack and then
+    """compiled(runs, root, *words, before=...): how many system calls each call of the program is, whose paths are on its stack and then
     on its heap."""
     def counted(runs, root, *words, before=("setsid", "-w")):
         (root / "made").mkdir()
         runs(*before, "strace", "-e", "trace=!futex", "-o", area / "trace", build / "tests/node/processes/rough_counted", *words, cwd=root).check()
-        parts = (area / "trace").read_text().split("getppid(")[1:]
-        return [round((part.count("\n") - 1) / (ROUNDS // 2)) for part in parts[::2]]
+        return counts_in(area / "trace")
     return counted
 
 

@@ -249,7 +249,6 @@ Test(target, a_root_that_was_given_through_a_link)
     cr_assert_eq(shim_target_how(place_path("beside/given"), 0), TARGET_ROOT);
 }
 
-/* Which the second path of a call shares with the first. */
 /* Old kernels say nothing of mounts, nor does qemu-user: then that a path leads beside the root is not certain. */
 static bool are_mounts_told(void)
 {
@@ -257,6 +256,7 @@ static bool are_mounts_told(void)
     return sys_statx(AT_FDCWD, "/", 0, STATX_MNT_ID, &stat) == 0 && mount_of(&stat) != 0;
 }
 
+/* Which the second path of a call shares with the first. */
 Test(target, a_parent_by_the_same_words)
 {
     static const struct {
