@@ -172,15 +172,14 @@ static int operate_open_once(struct target *t, int flags, mode_t mode)
     return fd == -EACCES && target_was_away(t) ? CLAIM_UNINTERRUPTED(operate_open_new(t, flags, mode, MESSAGE_TRUNK)) : fd;
 }
 
-/* A name whose home was not asked before has turned out to be there: as a symbolic link, perhaps, which leads
- * the call to another name. Or its path leads to another directory. TARGET_RETRY, or what the native call answers where
- * that is not ours. */
+/* What came under the name since it was looked for may be a symbolic link, which leads the call to another name. Or its path
+ * leads to another directory. TARGET_RETRY, or what the native call answers where that is not ours. */
 static int operate_open_follow(struct target *t, int flags, mode_t mode)
 {
     const int at = t->at;
     const char *path = t->path;
     const bool follows = !(flags & (O_EXCL | O_NOFOLLOW));
-    if (!t->unseen && (!t->unasked || !t->found.known || t->found.entry.type != DT_LNK || !follows))
+    if (!t->unseen && (!follows || !t->found.known || t->found.entry.type != DT_LNK))
         return TARGET_RETRY;
     int how = target_find_again(t, TARGET_MAKES | (follows ? TARGET_FOLLOW : 0));
     return how == TARGET_MANAGED ? TARGET_RETRY : how < 0 ? how : sys_openat(at, path, flags, mode);

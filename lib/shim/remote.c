@@ -11,7 +11,8 @@
 #include "shim/bulk_lookup.h"
 #include "shim/state.h"
 
-/* The file of that name, and no other: a name has one place, so the file that is there under that name is it. */
+/* The file of that name, and no other: a name has one place, so the file that is there under that name is it. Its inode may be
+ * that of one that was there before, which was of another type. */
 static bool remote_is_there(struct target *t)
 {
     struct statx stat;
@@ -20,9 +21,9 @@ static bool remote_is_there(struct target *t)
         return false;
     target_come_to_leaf(t);
     do
-        code = sys_statx(t->real_at, t->real_path, AT_SYMLINK_NOFOLLOW | AT_STATX_DONT_SYNC, STATX_INO, &stat);
+        code = sys_statx(t->real_at, t->real_path, AT_SYMLINK_NOFOLLOW | AT_STATX_DONT_SYNC, STATX_TYPE | STATX_INO, &stat);
     while (target_looks_again(t, code));
-    return code == 0 && stat.stx_ino == t->found.entry.ino;
+    return code == 0 && stat.stx_ino == t->found.entry.ino && (stat.stx_mode >> 12 & 15) == t->found.entry.type;
 }
 
 /* Leaves of other nodes whose owners have been told that this process looks into them; of two with one place here the last. A

@@ -391,6 +391,36 @@ def test_a_file_that_was_replaced_at_its_place_is_the_one_that_is_opened(stage):
     assert reader.answer() == "second"
 
 
+@PAIRS
+@pytest.mark.parametrize("leads_to, answer", [("elsewhere", "None"), ("no/where", "ENOENT"), ("n", "ELOOP")])
+def test_a_link_that_comes_before_a_file_is_made_is_followed(stage, one, other, leads_to, answer):
+    """What it leads to is made, as natively."""
+    stage.begin()
+    held = stage.meeting()
+    maker = stage.call(one, "make('n', flags=0)", held.at("hold"))
+    held.reached()
+    assert stage.does(other, f"os.symlink({stage.names.get(leads_to, leads_to)!r}, 'n')") == "None"
+    held.go()
+    assert maker.answer() == answer
+    assert stage.does("c", "os.path.exists('elsewhere')") == str(leads_to == "elsewhere")
+
+
+@pytest.mark.parametrize("opening, answer", [
+    ("make('n', flags=0)", "ENOENT"), ("read('n')", "ENOENT"), ("os.open('n', os.O_NOFOLLOW)", "ELOOP"), ("os.stat('n')", "ENOENT"),
+    ("make('n')", "EEXIST"), ("os.truncate('n', 0)", "ENOENT"), ("os.readlink('n')", "no/where")])
+def test_a_link_that_has_the_inode_of_the_file_that_was_there_is_a_link(stage, opening, answer):
+    """The file is in the trunk, and another node remembers it. What file system gives the number again does so at once."""
+    stage.begin(placement="auto")
+    for _ in range(20):
+        assert stage.does("c", "make('n')") == "None"
+        number = stage.does("b", "os.stat('n').st_ino")
+        again = stage.does("c", "os.unlink('n'), os.symlink('no/where', 'n'), os.lstat('n').st_ino")
+        if again == f"(None, None, {number})":
+            break
+        stage.does("a", "os.unlink('n')")
+    assert stage.does("b", opening) == answer
+
+
 @guarded("victims-place")
 def test_a_file_that_is_replaced_is_replaced_where_it_is(stage, guard):
     """The name can be opened at each moment, and there is never a second file of it."""
