@@ -27,9 +27,9 @@ KEPT = {key: value for key, value in os.environ.items() if not key.startswith("S
 
 
 def wait_for_all(processes):
-    """Till they have ended, or one of them badly: the others would wait for their turn."""
+    """Till they have ended, or one of them badly: the others would wait for their turn. True: nothing happens any more."""
     running = {os.pidfd_open(process.pid): process for process in processes}
-    end = time.monotonic() + 900
+    end = time.monotonic() + 300
     while running:
         ended = select.select(list(running), [], [], max(0, end - time.monotonic()))[0]
         for descriptor in ended:
@@ -38,7 +38,8 @@ def wait_for_all(processes):
             for descriptor, process in running.items():
                 process.kill()
                 os.close(descriptor)
-            return
+            return not ended
+    return False
 
 
 def by_turns(program, above, words, into, settings):
@@ -53,8 +54,9 @@ def by_turns(program, above, words, into, settings):
     for pipe in pipes:
         for end in pipe:
             os.close(end)
-    wait_for_all(processes)
+    is_stuck = wait_for_all(processes)
     text = (above / "printed").read_bytes().replace(os.fsencode(above), b"ABOVE").decode(errors="replace")
+    assert not is_stuck, f"in the call after {text[-500:]}"
     assert [process.wait() for process in processes] == [0] * len(NODES), text[-2000:]
     return text
 
