@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/hook.h"
 #include "base/sys.h"
 #include "command.h"
 #include "config/config.h"
@@ -130,14 +131,18 @@ static pid_t share_process(const struct share *share)
     return supervisor != 0 ? supervisor : request_daemon(share->run_dir);
 }
 
-static void share_watch(struct share *share)
+/* Its end is seen from now on. True: it was killed before that, and so there is nothing to be seen. */
+static bool share_watch(struct share *share)
 {
     const pid_t pid = share_process(share);
+    HOOK("share-found");
     if (share->pidfd >= 0)
         close(share->pidfd);
     share->pidfd = pid > 0 ? (int)SYS2(SYS_pidfd_open, pid, 0) : -1;
-    if (share->pidfd < 0)
-        share->pidfd = -1;
+    if (share->pidfd >= 0)
+        return false;
+    share->pidfd = -1;
+    return request_was_killed(share->run_dir);
 }
 
 /* What had to be done before a daemon of that root was started first is done. */
@@ -165,6 +170,16 @@ static int share_start(struct share *share, const struct daemon_options *options
     return share->users < 0 || ftruncate(share->users, 1) == 0 ? 0 : -1;
 }
 
+/* The job that started it may end at any moment, and the daemon with it. */
+static int share_start_watched(struct share *share, const struct daemon_options *options)
+{
+    do
+        if (share_start(share, options) != 0)
+            return -1;
+    while (share_watch(share));
+    return 0;
+}
+
 /* Nobody has used it, or does so any more. */
 static void share_tidy(struct share *share)
 {
@@ -177,12 +192,10 @@ static int share_enter(struct share *share, const char *root, const struct daemo
     const bool is_known = share_init(share, root, options->node);
     if (is_known && share_lock(share, O_CREAT, false) != 0)
         return -1;
-    int code = share_start(share, options);
+    int code = share_start_watched(share, options);
     if (code == 0 && share->users >= 0)
         code = users_add(share->users, &share->mine);
-    if (code == 0)
-        share_watch(share);
-    else
+    if (code != 0)
         share_tidy(share);
     share_unlock(share);
     if (code != 0)
@@ -252,9 +265,10 @@ static int share_renew(struct share *share, const struct daemon_options *options
 {
     int code = 0;
     share_lock(share, O_CREAT, true);
-    if (share_process(share) == 0)
-        code = request_was_killed(share->run_dir) ? share_start_again(share, options) : -1;
-    share_watch(share);
+    do
+        if (share_process(share) == 0)
+            code = request_was_killed(share->run_dir) ? share_start_again(share, options) : -1;
+    while (share_watch(share) && code == 0);
     share_unlock(share);
     return code;
 }
