@@ -169,13 +169,13 @@ class Cluster:
 
     def words(self, *words):
         first = self.first("ctl")
-        return ["nsenter", f"--target={first}", "--net", "--uts", "--ipc", "--mount", "--", "env",
+        return ["nsenter", f"--target={first}", "--net", "--uts", "--ipc", "--mount", f"--wd={self.place}", "--", "env",
                 f"SLURM_CONF={self.place}/slurm.conf", *map(str, words)]
 
     def run(self, *words, **settings):
         """A command on ctl."""
         environment = {**os.environ, **settings}
-        return subprocess.run(self.words(*words), env=environment, cwd=self.place, capture_output=True, text=True, check=False,
+        return subprocess.run(self.words(*words), env=environment, capture_output=True, text=True, check=False,
                               stdin=subprocess.DEVNULL, timeout=120)
 
     def at(self, name, *words):

@@ -77,6 +77,7 @@ def assert_exported_by_a_job(cluster, root, earlier):
     number, = set(jobs) - set(earlier)
     cluster.ended(number)
     assert jobs[number].read_text() == f"exported 40 files in 1 directory: {root} is a plain directory\n"
+    assert jobs[number].parent == cluster.place, "not where the job was submitted"
     jobs[number].unlink()
     assert is_plain(cluster, root, 40)
 
