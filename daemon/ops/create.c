@@ -253,13 +253,18 @@ int ops_looked(struct shuntd *shuntd, const struct listen_request *request, stru
 
 /* What one node's kernel did not find is known to that node alone. An entry is taken off, for all nodes, only if the disk
  * agrees: an inode number may have come again at the same place, and the call that found nothing may have missed something
- * else, as where a link leads. MESSAGE_NOT_LOADED: the directory is not where it was. */
-static int create_judge(const struct shuntd *shuntd, const struct operation *operation)
+ * else, as where a link leads that a program without the shim has put in the file's place. So what is there is known from now
+ * on. MESSAGE_NOT_LOADED: the directory is not where it was. */
+static int create_judge(const struct shuntd *shuntd, struct operation *operation)
 {
     struct statx stat;
     if (!record_same(&operation->before, &operation->place))
         return MESSAGE_CHANGED;
     const int looked = create_look(shuntd, operation, &operation->before, &stat);
+    if (looked == 0) {
+        operation->before.type = (uint8_t)(stat.stx_mode >> 12 & 15);
+        operation->before.ino = stat.stx_ino;
+    }
     return looked == -ENOENT ? 0 : looked == -ESTALE ? MESSAGE_NOT_LOADED : MESSAGE_CHANGED;
 }
 

@@ -405,9 +405,13 @@ def test_a_link_that_comes_before_a_file_is_made_is_followed(stage, one, other, 
     assert stage.does("c", "os.path.exists('elsewhere')") == str(leads_to == "elsewhere")
 
 
-@pytest.mark.parametrize("opening, answer", [
+# Of a link that leads nowhere.
+OPENINGS = pytest.mark.parametrize("opening, answer", [
     ("make('n', flags=0)", "ENOENT"), ("read('n')", "ENOENT"), ("os.open('n', os.O_NOFOLLOW)", "ELOOP"), ("os.stat('n')", "ENOENT"),
     ("make('n')", "EEXIST"), ("os.truncate('n', 0)", "ENOENT"), ("os.readlink('n')", "no/where")])
+
+
+@OPENINGS
 def test_a_link_that_has_the_inode_of_the_file_that_was_there_is_a_link(stage, opening, answer):
     """The file is in the trunk, and another node remembers it. What file system gives the number again does so at once."""
     stage.begin(placement="auto")
@@ -419,6 +423,31 @@ def test_a_link_that_has_the_inode_of_the_file_that_was_there_is_a_link(stage, o
             break
         stage.does("a", "os.unlink('n')")
     assert stage.does("b", opening) == answer
+
+
+def replaced_from_without(stage, node, link):
+    """A file of the trunk by a link."""
+    stage.begin()
+    stage.does("c", "make('m', 'text')")
+    stage.path("n").touch()
+    assert stage.does(node, "os.stat('n').st_size") == "0"
+    stage.path("n").unlink()
+    stage.path("n").symlink_to(link)
+
+
+@pytest.mark.parametrize("node", ["a", "b"])
+@OPENINGS
+def test_a_link_that_a_program_without_the_shim_puts_in_place_of_a_file(stage, node, opening, answer):
+    replaced_from_without(stage, node, "no/where")
+    assert stage.does(node, opening) == answer
+
+
+@pytest.mark.parametrize("node", ["a", "b"])
+@pytest.mark.parametrize("opening, answer", [("make('n', flags=0)", "None"), ("read('n')", "text"), ("os.stat('n').st_size", "4"),
+                                             ("os.truncate('n', 0)", "None"), ("os.utime('n')", "None")])
+def test_a_link_to_a_file_in_a_branch_that_a_program_without_the_shim_puts_in_place_of_a_file(stage, node, opening, answer):
+    replaced_from_without(stage, node, stage.names["m"])
+    assert stage.does(node, opening) == answer
 
 
 @guarded("victims-place")

@@ -556,6 +556,20 @@ Test(serve, a_link_that_leads_nowhere_has_not_vanished)
     cr_assert_eq(test_ops_vanished("out", "link", &entry), MESSAGE_CHANGED);
 }
 
+Test(serve, what_came_in_place_of_a_file_is_known_when_that_has_vanished)
+{
+    struct record_entry entry;
+    const uint64_t ino = make_at(place_path("r/out/file"));
+    cr_assert_eq(result(ME, with_entry(named(MESSAGE_ADOPT, "out", "file"), DT_REG, ino)), 0);
+    cr_assert_eq(entry_of("out", "file", &entry), 0);
+    cr_assert_eq(unlink(place_path("r/out/file")), 0);
+    cr_assert_eq(symlink("nowhere", place_path("r/out/file")), 0);
+    cr_assert_eq(test_ops_vanished("out", "file", &entry), MESSAGE_CHANGED);
+    assert_entry("out", "file", RECORD_LIVE, 0, ino_at(place_path("r/out/file")));
+    cr_assert_eq(entry_of("out", "file", &entry), 0);
+    cr_assert_eq(entry.type, DT_LNK);
+}
+
 /* Removal. */
 
 Test(serve, a_unlink_holds_the_name)
