@@ -392,62 +392,56 @@ def test_a_file_that_was_replaced_at_its_place_is_the_one_that_is_opened(stage):
 
 
 @PAIRS
-@pytest.mark.parametrize("leads_to, answer", [("elsewhere", "None"), ("no/where", "ENOENT"), ("n", "ELOOP")])
+@pytest.mark.parametrize("leads_to, answer", [("elsewhere", "None"), ("no/where", "ENOENT")])
 def test_a_link_that_comes_before_a_file_is_made_is_followed(stage, one, other, leads_to, answer):
     """What it leads to is made, as natively."""
     stage.begin()
     held = stage.meeting()
     maker = stage.call(one, "make('n', flags=0)", held.at("hold"))
     held.reached()
-    assert stage.does(other, f"os.symlink({stage.names.get(leads_to, leads_to)!r}, 'n')") == "None"
+    assert stage.does(other, f"os.symlink({leads_to!r}, 'n')") == "None"
     held.go()
     assert maker.answer() == answer
     assert stage.does("c", "os.path.exists('elsewhere')") == str(leads_to == "elsewhere")
 
 
-# Of a link that leads nowhere.
-OPENINGS = pytest.mark.parametrize("opening, answer", [
-    ("make('n', flags=0)", "ENOENT"), ("read('n')", "ENOENT"), ("os.open('n', os.O_NOFOLLOW)", "ELOOP"), ("os.stat('n')", "ENOENT"),
-    ("make('n')", "EEXIST"), ("os.truncate('n', 0)", "ENOENT"), ("os.readlink('n')", "no/where")])
+# Of a link, each one of its own, that leads nowhere; and of one that leads to a file in a branch.
+OF_NOTHING = [("make('{}', flags=0)", "ENOENT"), ("read('{}')", "ENOENT"), ("os.open('{}', os.O_NOFOLLOW)", "ELOOP"),
+              ("os.stat('{}')", "ENOENT"), ("make('{}')", "EEXIST"), ("os.truncate('{}', 0)", "ENOENT"), ("os.readlink('{}')", "no/where")]
+OF_A_FILE = [("make('{}', flags=0)", "None"), ("read('{}')", "text"), ("os.stat('{}').st_size", "4"), ("os.utime('{}')", "None"),
+             ("os.truncate('{}', 0)", "None")]
 
 
-@OPENINGS
-def test_a_link_that_has_the_inode_of_the_file_that_was_there_is_a_link(stage, opening, answer):
-    """The file is in the trunk, and another node remembers it. What file system gives the number again does so at once."""
+def come_to(stage, node, calls, *names):
+    """What the calls answer on a node, each of its own name."""
+    return eval(stage.does(node, f"[result(line) for line in {[line.format(name) for (line, _), name in zip(calls, names)]!r}]"))
+
+
+def test_a_link_that_has_the_inode_of_the_file_that_was_there_is_a_link(stage):
+    """The file is in the trunk, and other nodes remember it. What file system gives the number again does so at once."""
     stage.begin(placement="auto")
-    for _ in range(20):
-        assert stage.does("c", "make('n')") == "None"
-        number = stage.does("b", "os.stat('n').st_ino")
-        again = stage.does("c", "os.unlink('n'), os.symlink('no/where', 'n'), os.lstat('n').st_ino")
-        if again == f"(None, None, {number})":
-            break
-        stage.does("a", "os.unlink('n')")
-    assert stage.does("b", opening) == answer
+    names = [f"name-{number}" for number, _ in enumerate(OF_NOTHING)]
+    for name in names:
+        assert stage.does("c", f"make({name!r})") == "None"
+        for node in "ab":
+            stage.does(node, f"os.stat({name!r})")
+        stage.does("c", f"os.unlink({name!r}), os.symlink('no/where', {name!r})")
+    assert come_to(stage, "b", OF_NOTHING, *names) == [answer for _, answer in OF_NOTHING]
 
 
-def replaced_from_without(stage, node, link):
-    """A file of the trunk by a link."""
+@pytest.mark.parametrize("node", ["a", "b"])
+@pytest.mark.parametrize("calls, leads_to", [(OF_NOTHING, "no/where"), (OF_A_FILE, "file")], ids=["nothing", "file"])
+def test_a_link_that_a_program_without_the_shim_puts_in_place_of_a_file_is_followed(stage, node, calls, leads_to):
     stage.begin()
-    stage.does("c", "make('m', 'text')")
-    stage.path("n").touch()
-    assert stage.does(node, "os.stat('n').st_size") == "0"
-    stage.path("n").unlink()
-    stage.path("n").symlink_to(link)
-
-
-@pytest.mark.parametrize("node", ["a", "b"])
-@OPENINGS
-def test_a_link_that_a_program_without_the_shim_puts_in_place_of_a_file(stage, node, opening, answer):
-    replaced_from_without(stage, node, "no/where")
-    assert stage.does(node, opening) == answer
-
-
-@pytest.mark.parametrize("node", ["a", "b"])
-@pytest.mark.parametrize("opening, answer", [("make('n', flags=0)", "None"), ("read('n')", "text"), ("os.stat('n').st_size", "4"),
-                                             ("os.truncate('n', 0)", "None"), ("os.utime('n')", "None")])
-def test_a_link_to_a_file_in_a_branch_that_a_program_without_the_shim_puts_in_place_of_a_file(stage, node, opening, answer):
-    replaced_from_without(stage, node, stage.names["m"])
-    assert stage.does(node, opening) == answer
+    stage.does("c", "make('file', 'text')")
+    files = [stage.out / f"name-{number}" for number, _ in enumerate(calls)]
+    for file in files:
+        file.touch()
+    assert stage.does(node, f"[os.stat(path).st_size for path in {[file.name for file in files]!r}]") == str([0] * len(files))
+    for file in files:
+        file.unlink()
+        file.symlink_to(leads_to)
+    assert come_to(stage, node, calls, *(file.name for file in files)) == [answer for _, answer in calls]
 
 
 @guarded("victims-place")
