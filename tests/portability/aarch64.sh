@@ -74,6 +74,8 @@ excluded=(
     race/joiners_and_leavers
     # Limits of memory and of descriptors are not those of the program alone.
     scratch/no_memory view/outgrown catalogue/without_addresses_what_was_there_stays
+    # Something may be mapped where the heap ends, which does not grow then.
+    lasting/up_to_its_end lasting/no_other_memory lasting/nothing_of_a_kind_of_which_a_part_is_taken
     # Too slow for their deadlines.
     view/many_threads fabric/closing_never_waits_for_ever
 )
