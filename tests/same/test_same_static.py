@@ -38,7 +38,7 @@ def has_filters():
     """By the question whether a filter of the kernel's may ask a helper, which installs none. qemu-user has no such call: there the
     program is not served, and would clear the root natively, the session with it."""
     libc, ask = ctypes.CDLL(None, use_errno=True), ctypes.c_uint32(0x7fc00000)  # SECCOMP_RET_USER_NOTIF
-    number = {"x86_64": 317, "aarch64": 277}[platform.machine()]
+    number = {"x86_64": 317, "aarch64": 277}.get(platform.machine(), -1)
     return libc.syscall(number, 2, 0, ctypes.byref(ask)) == 0 or ctypes.get_errno() != errno.ENOSYS  # SECCOMP_GET_ACTION_AVAIL
 
 
