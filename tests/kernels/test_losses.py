@@ -29,7 +29,11 @@ class Work:
         self.counts = {}
 
     def made(self, looker, node):
-        return int(self.session.sh(looker, f"cat out/node{node} 2>/dev/null || echo 0").strip() or 0)
+        """NFS may tell the size of a file that is being written before its bytes, which are zeros until then: it is read again."""
+        text = "\0"
+        while "\0" in text:
+            text = self.session.sh(looker, f"cat out/node{node} 2>/dev/null || echo 0")
+        return int(text.strip() or 0)
 
     def goes_on(self, looker):
         """All of these nodes make more."""
