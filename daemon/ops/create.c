@@ -99,24 +99,23 @@ int ops_create(struct shuntd *shuntd, const struct listen_request *request, stru
     return code != 0 ? code : reply_silently(home_rpc_request(shuntd, operation, NAME_RESERVE, 0, &entry, create_reserved));
 }
 
-static int create_look(const struct shuntd *shuntd, const struct operation *operation, const struct record_entry *entry,
-                       struct statx *stat)
-{
-    return look_at_entry(shuntd, operation->dir, entry, operation->name, operation->length, stat);
-}
-
-/* Between the call that found it and this word of it, it may have been removed again. The name is held, so what
- * the disk says now holds. As look_at_entry. */
-static int create_find(const struct shuntd *shuntd, const struct operation *operation, struct record_entry *found)
+/* What the disk says now, which holds while the name is held: the entry has its type and inode then. As look_at_entry. */
+static int create_look(const struct shuntd *shuntd, const struct operation *operation, struct record_entry *entry)
 {
     struct statx stat;
-    *found = (struct record_entry){.type = operation->place.type, .state = RECORD_LIVE, .ino = operation->place.ino};
-    const int looked = create_look(shuntd, operation, found, &stat);
+    const int looked = look_at_entry(shuntd, operation->dir, entry, operation->name, operation->length, &stat);
     if (looked == 0) {
-        found->type = (uint8_t)(stat.stx_mode >> 12 & 15);
-        found->ino = stat.stx_ino;
+        entry->type = (uint8_t)(stat.stx_mode >> 12 & 15);
+        entry->ino = stat.stx_ino;
     }
     return looked;
+}
+
+/* Between the call that found it and this word of it, it may have been removed again. */
+static int create_find(const struct shuntd *shuntd, const struct operation *operation, struct record_entry *found)
+{
+    *found = (struct record_entry){.type = operation->place.type, .state = RECORD_LIVE, .ino = operation->place.ino};
+    return create_look(shuntd, operation, found);
 }
 
 static int create_adopt_found(struct shuntd *shuntd, struct operation *operation, const struct record_entry *found)
@@ -257,14 +256,9 @@ int ops_looked(struct shuntd *shuntd, const struct listen_request *request, stru
  * on. MESSAGE_NOT_LOADED: the directory is not where it was. */
 static int create_judge(const struct shuntd *shuntd, struct operation *operation)
 {
-    struct statx stat;
     if (!record_same(&operation->before, &operation->place))
         return MESSAGE_CHANGED;
-    const int looked = create_look(shuntd, operation, &operation->before, &stat);
-    if (looked == 0) {
-        operation->before.type = (uint8_t)(stat.stx_mode >> 12 & 15);
-        operation->before.ino = stat.stx_ino;
-    }
+    const int looked = create_look(shuntd, operation, &operation->before);
     return looked == -ENOENT ? 0 : looked == -ESTALE ? MESSAGE_NOT_LOADED : MESSAGE_CHANGED;
 }
 

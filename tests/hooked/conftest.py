@@ -82,16 +82,12 @@ class Meeting:
         wait_until(self.is_reached, self.path)
 
     def again(self):
+        """As if no process had come yet."""
         for end in ("reached", "go"):
             pathlib.Path(f"{self.path}.{end}").unlink(missing_ok=True)
 
     def go(self):
         pathlib.Path(f"{self.path}.go").touch()
-
-    def anew(self):
-        """For another one to come."""
-        pathlib.Path(f"{self.path}.go").unlink()
-        self.again()
 
 
 class Call:

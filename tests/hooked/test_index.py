@@ -15,7 +15,7 @@ def amid_a_removal(stage, happens):
     stage.begin(hooks=[held.seen_before_at("index-removal")])
     stage.does("a", "[make(name, name) for name in ('m', 'n', 'other')][0]")
     daemon = stage.daemons()["a"]
-    held.anew()
+    held.again()
     removal = stage.call("a", "os.unlink('m')")
     held.reached()
     looks = [stage.call("a", line) for line in ("read('other')", "os.path.exists('m')", "len(os.listdir())")]

@@ -635,7 +635,7 @@ def test_what_was_held_while_a_directory_is_listed_again_beats_the_list(stage, g
     stage.does("b", "make('n')")
     removal = stage.call("b", "os.unlink('n')", held.at("remove-held"))
     held.reached()
-    listed.anew()
+    listed.again()
     stage.crash_and_come_back("a")
     lister = stage.call("c", "os.listdir()")
     listed.reached()

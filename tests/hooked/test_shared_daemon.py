@@ -12,6 +12,7 @@ import subprocess
 
 import pytest
 from conftest import Meeting, wait_until
+from daemons import is_running, supervisor_of
 
 
 @pytest.fixture
@@ -34,13 +35,12 @@ def run(shunt, tmp_path):
 def processes(shunt, root):
     """The supervisor of the root's daemon, and the daemon."""
     member, = json.loads(shunt("status", "--root", root, "--json").check())[0]["members"]
-    words = pathlib.Path(f"/proc/{member['pid']}/stat").read_text().rsplit(")", 1)[1].split()
-    return int(words[1]), member["pid"]
+    return *supervisor_of(member["pid"]), member["pid"]
 
 
 def kill(pid):
     os.kill(pid, signal.SIGKILL)
-    wait_until(lambda: not pathlib.Path(f"/proc/{pid}").exists(), "its end")
+    wait_until(lambda: not is_running(pid), "its end")
 
 
 @pytest.mark.parametrize("is_early", [True, False])
@@ -58,7 +58,7 @@ def test_a_daemon_that_ends_when_it_was_just_found_is_started_again(shunt, run, 
     else:
         second = run(script, SHUNT_HOOKS=found.seen_before_at("share-found"))
         wait_until(lambda: pathlib.Path(f"{begun}.two").exists(), "the second job")
-        found.anew()
+        found.again()
     os.kill(first.pid, signal.SIGKILL)
     kill(supervisor)
     found.reached()

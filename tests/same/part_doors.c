@@ -178,7 +178,7 @@ static long by_ftok(const struct place *place, long project)
     return 0;
 }
 
-/* With room for what is asked for in vain: qemu-user writes as many bytes back as handle_bytes said. */
+/* A case asks for MAX_HANDLE_SZ + 1 bytes, which the kernel refuses. qemu-user writes that many back all the same. */
 struct handle {
     struct file_handle head;
     unsigned char bytes[MAX_HANDLE_SZ + 1];

@@ -35,14 +35,14 @@ def compared(text):
 
 
 def has_filters():
-    """By the question whether a filter of the kernel's may ask a helper, which installs none. qemu-user has no such call: there the
-    program is not served, and would clear the root natively, the session with it."""
+    """Does the kernel have seccomp filters that ask a helper? SECCOMP_GET_ACTION_AVAIL says so, and installs none. A static program
+    that is not served sees the directories of the session, and this one would remove them."""
     libc, ask = ctypes.CDLL(None, use_errno=True), ctypes.c_uint32(0x7fc00000)  # SECCOMP_RET_USER_NOTIF
     number = {"x86_64": 317, "aarch64": 277}.get(platform.machine(), -1)
     return libc.syscall(number, 2, 0, ctypes.byref(ask)) == 0 or ctypes.get_errno() != errno.ENOSYS  # SECCOMP_GET_ACTION_AVAIL
 
 
-@pytest.mark.skipif(not has_filters(), reason="seccomp is ENOSYS")
+@pytest.mark.skipif(not has_filters(), reason="no static program can be served: this kernel (or qemu-user) has no seccomp(2)")
 @pytest.mark.skipif(not PROGRAM.exists(), reason="libc's archive is not there")
 @pytest.mark.parametrize("placement", test_same.SEEN if EVERY else ["branch"])
 def test_same_static(monkeypatch, placement):
