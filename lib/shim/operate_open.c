@@ -65,6 +65,18 @@ static int operate_open_may_in_sticky(struct target *t)
     return (level >= 1 && (directory.stx_mode & S_IWOTH)) || (level >= 2 && (directory.stx_mode & S_IWGRP)) ? -EACCES : 0;
 }
 
+/* A program without the shim may have put a directory in the place of a file. The call is made without O_CREAT, with which the
+ * kernel opens no directory, so what is opened for reading is looked at; the index is told. */
+static int operate_open_no_directory(struct target *t, int fd)
+{
+    struct statx stat;
+    if (sys_statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &stat) != 0 || !S_ISDIR(stat.stx_mode))
+        return fd;
+    sys_close(fd);
+    target_forget(t);
+    return -EISDIR;
+}
+
 /* A file that is known. -ENOENT: it is not there after all. */
 static int operate_open_known(struct target *t, int flags, mode_t mode)
 {
@@ -81,7 +93,8 @@ static int operate_open_known(struct target *t, int flags, mode_t mode)
     if ((flags & O_CREAT) && t->sticky && (code = operate_open_may_in_sticky(t)) != 0)
         return code;
     /* Without O_CREAT: a file that vanishes in between must be reserved before it is made again. */
-    return (int)TARGET_CALL_NEAR(t, sys_openat(t->real_at, t->real_path, flags & ~(O_CREAT | O_EXCL), mode));
+    code = (int)TARGET_CALL_NEAR(t, sys_openat(t->real_at, t->real_path, flags & ~(O_CREAT | O_EXCL), mode));
+    return code >= 0 && (flags & (O_CREAT | O_ACCMODE)) == (O_CREAT | O_RDONLY) ? operate_open_no_directory(t, code) : code;
 }
 
 /* The file system says that what was reserved exists: a program without the shim made it, in the trunk; in a

@@ -410,6 +410,11 @@ OF_NOTHING = [("make('{}', flags=0)", "ENOENT"), ("read('{}')", "ENOENT"), ("os.
               ("os.stat('{}')", "ENOENT"), ("make('{}')", "EEXIST"), ("os.truncate('{}', 0)", "ENOENT"), ("os.readlink('{}')", "no/where")]
 OF_A_FILE = [("make('{}', flags=0)", "None"), ("read('{}')", "text"), ("os.stat('{}').st_size", "4"), ("os.utime('{}')", "None"),
              ("os.truncate('{}', 0)", "None")]
+# Of an empty directory.
+OF_A_DIRECTORY = [("make('{}', flags=0)", "EISDIR"), ("os.open('{}', os.O_CREAT | os.O_RDONLY)", "EISDIR"), ("make('{}')", "EEXIST"),
+                  ("os.listdir('{}')", "[]"), ("make('{}/file')", "None"), ("os.unlink('{}')", "EISDIR"), ("os.mkdir('{}')", "EEXIST"),
+                  ("os.rmdir('{}')", "None"), ("os.rename('file', '{}')", "EISDIR"), ("os.rename('{}', 'other')", "None"),
+                  ("[entry.is_dir() for entry in os.scandir() if entry.name == '{}']", "[True]")]
 
 
 def come_to(stage, node, calls, *names):
@@ -442,6 +447,20 @@ def test_a_link_that_a_program_without_the_shim_puts_in_place_of_a_file_is_follo
         file.unlink()
         file.symlink_to(leads_to)
     assert come_to(stage, node, calls, *(file.name for file in files)) == [answer for _, answer in calls]
+
+
+@pytest.mark.parametrize("node", ["a", "b"])
+def test_a_directory_that_a_program_without_the_shim_puts_in_place_of_a_file_is_one(stage, node):
+    stage.begin()
+    stage.does("c", "make('file', 'text')")
+    files = [stage.out / f"name-{number}" for number, _ in enumerate(OF_A_DIRECTORY)]
+    for file in files:
+        file.touch()
+    assert stage.does(node, f"[os.stat(path).st_size for path in {[file.name for file in files]!r}]") == str([0] * len(files))
+    for file in files:
+        file.unlink()
+        file.mkdir()
+    assert come_to(stage, node, OF_A_DIRECTORY, *(file.name for file in files)) == [answer for _, answer in OF_A_DIRECTORY]
 
 
 @guarded("victims-place")
