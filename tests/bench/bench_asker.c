@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
 
-/* bench_asker DIRECTORY PROCESSES RUN_DIR WAITING: a agents (workers.h) whose calls are questions to the daemon of that run
+/* bench_asker DIRECTORY PROCESSES RUN_DIR WAITING: agents (workers.h) whose calls are questions to the daemon of that run
  * directory, about names that a process under shunt finds in the index by itself and so does not ask about. A call `waiting`
  * is so many questions in so many queue pairs, all of which lie there before the daemon looks at the first one. */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
 
-/* bench_remote DIRECTORY PROCESSES MEMBER: a agents (workers.h) that makes files whose names have that member, 1 or 2, as their
+/* bench_remote DIRECTORY PROCESSES MEMBER: agents (workers.h) that make files whose names have that member, 1 or 2, as their
  * home in a session of these two: the agents's own name of a file, a point, and the first number with which that is so, from
  * one on that nobody foresees. MEMBER 0: the agents's own names, which come in a row; half of them are at home with each. It
  * knows how homes are found, and nothing else of shunt; natively it makes the same names. */

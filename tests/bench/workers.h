@@ -2,9 +2,9 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #pragma once
 
-/* A agents: processes that make calls when they are told to, and say what that took.
+/* Agents: processes that make calls when they are told to, and say what that took.
  *
- * Its program is started as `PROGRAM DIRECTORY PROCESSES [WORD]...`, prints `ready`, and then reads lines
+ * Their program is started as `PROGRAM DIRECTORY PROCESSES [WORD]...`, prints `ready`, and then reads lines
  *
  *     CALL PREFIX FIRST COUNT ACTIVE
  *

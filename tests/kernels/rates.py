@@ -4,14 +4,16 @@
 """What nodes with kernels of their own do in a second, each with files of its own, and what it costs: natively in a directory for
 each, natively in one of all, and in that under shunt, by turns.
 
-    tests/kernels/rates.py KIND COUNT [--rounds N] [--files N] [--mixed] [--disk-ms N]
+    tests/kernels/rates.py KIND COUNT [--rounds N] [--files N] [--python | --mixed] [--disk-ms N]
 
 KIND and COUNT as for kernel_nodes.py, which starts them; $SHUNT_BUILD is the build (build). Measured are creates, renames to a new
-name, checkpoints (FILE.tmp is made and becomes FILE) and unlinks, of numbered names, or with --mixed of names in no order. Said are
-the median and the lowest and highest of the rates of all nodes together, and for a call the packets that nodes send and the
-requests to the disk that they share."""
+name, checkpoints (FILE.tmp is made and becomes FILE) and unlinks, of numbered names, by a program in C. With --python they are
+Python's, which handles a signal, so that shunt has to hold signals back (three system calls more for each); with --mixed of names
+in no order, too. Said are the median and the lowest and highest of the rates of all nodes together, and for a call the packets that
+nodes send and the requests to the disk that they share."""
 
 import argparse
+import functools
 import json
 import os
 import pathlib
@@ -35,7 +37,8 @@ def counters():
     return packets, sum(int(words[3]) + int(words[7]) for words in disks if words[2] == "ubdb")
 
 
-def calls_of(directory, rank, mixed):
+def python_phases(directory, rank, files, mixed):
+    """phase -> what makes its calls, and says how long that took"""
     def name(kind, i):
         number = zlib.crc32(f"{kind} {i}".encode()) if mixed else i
         return f"{directory}/{kind}{rank}.{number:05}"
@@ -47,21 +50,37 @@ def calls_of(directory, rank, mixed):
         make(name("c", i) + ".tmp")
         os.rename(name("c", i) + ".tmp", name("c", i))
 
-    return {"create": lambda i: make(name("f", i)), "rename": lambda i: os.rename(name("f", i), name("g", i)),
-            "checkpoint": checkpoint, "unlink": lambda i: os.unlink(name("g", i))}
+    def timed(call):
+        began = time.monotonic()
+        for i in range(files):
+            call(i)
+        return time.monotonic() - began
+
+    calls = {"create": lambda i: make(name("f", i)), "rename": lambda i: os.rename(name("f", i), name("g", i)),
+             "checkpoint": checkpoint, "unlink": lambda i: os.unlink(name("g", i))}
+    return {phase: functools.partial(timed, calls[phase]) for phase in PHASES}
 
 
-def work(directory, rank, address, port, files, mixed):
+def c_phases(directory, rank, files):
+    sys.path.insert(1, str(HERE.parent / "bench"))
+    from measuring import Crew  # pylint: disable=import-outside-toplevel
+    crew = Crew([pathlib.Path(os.environ["SHUNT_BUILD"]) / "tests" / "bench" / "bench_worker", directory, 1], None)
+    calls = {"create": ("create", "f"), "rename": ("rename", "f"), "checkpoint": ("checkpoint", "c"), "unlink": ("unlink-renamed", "f")}
+
+    def timed(call, prefix):
+        return crew.make(call, files, prefix=f"{prefix}{rank}")[0][0]
+    return {phase: functools.partial(timed, *calls[phase]) for phase in PHASES}
+
+
+def work(directory, rank, address, port, files, names):
     """Says for each phase how long it took, and what was counted meanwhile."""
     from meeting import Place  # pylint: disable=import-outside-toplevel
-    place, calls, measured = Place(rank, address, port), calls_of(directory, rank, mixed), {}
     os.makedirs(directory, exist_ok=True)
-    for phase in PHASES:
+    phases = c_phases(directory, rank, files) if names == "c" else python_phases(directory, rank, files, names == "mixed")
+    place, measured = Place(rank, address, port), {}
+    for phase, make in phases.items():
         place.exchange()
-        before, began = counters(), time.monotonic()
-        for i in range(files):
-            calls[phase](i)
-        seconds = time.monotonic() - began
+        before, seconds = counters(), make()
         place.exchange()  # others may still cause packets of this node
         measured[phase] = (seconds, *(after - first for after, first in zip(counters(), before)))
     print(json.dumps(measured))
@@ -73,7 +92,7 @@ def measured_on(cluster, command, options):
     """Of all nodes: their lists of measures, by phase."""
     import meeting  # pylint: disable=import-outside-toplevel
     with meeting.held(cluster.listener(), len(cluster.nodes)) as (address, port):
-        words = f"{address} {port} {options.files} {'mixed' if options.mixed else 'numbered'}"
+        words = f"{address} {port} {options.files} {'mixed' if options.mixed else 'python' if options.python else 'c'}"
         begun = [cluster.popen(node, f"{command(rank)} {rank} {words}", stdout=subprocess.PIPE)
                  for rank, node in enumerate(cluster.nodes)]
         said = [process.communicate(timeout=600)[0] for process in begun]
@@ -84,7 +103,7 @@ def measured_on(cluster, command, options):
 def command_of(cluster, configuration, number):
     """What each rank runs, up to its rank."""
     place, shunt = f"/mnt/shared/{number}", f"{cluster.build}/tools/shunt"
-    worker = f"python3 {HERE}/rates.py --work"
+    worker = f"env SHUNT_BUILD={cluster.build} python3 {HERE}/rates.py --work"
     if configuration == "native private":
         return lambda rank: f"{worker} {place}/{rank}"
     if configuration == "native shared":
@@ -143,7 +162,7 @@ def main(options):
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--work"]:
-        work(sys.argv[2], int(sys.argv[3]), sys.argv[4], int(sys.argv[5]), int(sys.argv[6]), sys.argv[7] == "mixed")
+        work(sys.argv[2], int(sys.argv[3]), sys.argv[4], int(sys.argv[5]), int(sys.argv[6]), sys.argv[7])
     else:
         parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
         parser.add_argument("kind", choices=("ocfs2", "gfs2", "nfs", "ceph"))
@@ -151,5 +170,6 @@ if __name__ == "__main__":
         parser.add_argument("--rounds", type=int, default=7)
         parser.add_argument("--files", type=int, default=300, help="of each node, in each phase")
         parser.add_argument("--disk-ms", type=int, default=0, help="what a request to the disk takes longer (not ceph); at least 20, by these kernels' ticks")
-        parser.add_argument("--mixed", action="store_true", help="names in no order")
+        parser.add_argument("--python", action="store_true", help="the calls are Python's")
+        parser.add_argument("--mixed", action="store_true", help="... and names in no order")
         main(parser.parse_args())
