@@ -2,47 +2,48 @@
  * SPDX-FileCopyrightText: The shunt authors */
 
 /* The home protocol as a model for spin: tests/model/check.sh says how it is checked, with which of the sizes and faults
- * below. What stands here in capitals behind an inline or a process is what it models.
+ * below. The comment behind an inline names the functions that it models.
  *
  * Two names of one directory, three nodes, a process on each. The home of one name is node 3, that of the other node 1:
  * a rename goes across homes. Node 3 may be lost: it dies at once, or is cut off, or is only slow, so that it goes on as if
  * nothing were. Nodes 1 and 2 then hold the majority; node 2 is the name's next home.
  *
- * What is promised (design: "What shunt promises") is asserted where it could break:
+ * What is promised (README.md, Guarantees) is asserted where it could break:
  *   O_EXCL is exact, no two places for one name      disk_create, disk_rename
  *   absent is said only of what was absent           said_absent: at some moment between the call and its return
  *   there is said only of what was there             said_there: likewise. Both together: names are linearizable, since
  *                                                    each change takes effect at one moment, its one real call; so a
  *                                                    rename is never seen half done either
  *   no file is lost                                  disk_unlink, disk_rename: what goes is what was meant;
- *                                                    monitor: what homes know in the end is what the disk holds
+ *                                                    must_agree: what homes know in the end is what the disk holds
  *   nobody decides on both sides                     decide
- *   who waits is served                              monitor, and spin's search for invalid end states
+ *   what waits is answered                           must_agree, and spin's search for invalid end states
  *
- * Left out: all that concerns a directory as a whole (rule.c, whole.c), promotion and adoption, leaves, shards that move between
- * homes that live (move.c), several processes of a node at one name (a flight is its node's only one at a name).
+ * Left out: all that concerns a directory as a whole (coordinator/), promotion and adoption, leaves, shards that move between
+ * homes that live (membership/migration.c), several processes of a node at one name (of an operation's name its node has no
+ * other).
  *
- * A name that is reserved before its process asks (prefetch/prefetch.h), or offered to it (prefetch/grant.h), is here a birth that begins
- * late, and with DEATHS one that is given back: which of the two, a single swap decides. With KEEPS a birth's claim goes on
- * (prefetch/rename_ahead.c) until the file is renamed, or the name is given back.
+ * A name that is reserved before its process asks (prefetch/prefetch.h), or granted to it (prefetch/grant.h), is here a create
+ * that begins late, and with DEATHS one that is given back: which of the two, a single swap decides. With KEEPS a create's claim
+ * goes on (prefetch/rename_ahead.c) until the file is renamed, or the name is given back.
  *
  * A rename claims its names one after the other, in the order of their keys; with AT_ONCE it asks for both at once first, which
  * no home lets wait.
  *
  * One thing is assumed. A process whose node was lost meanwhile, and which was told that it may begin, is kept by
- * the fence from doing so in its own branch alone. Elsewhere (a birth in the trunk, the removal or rename of a file in
+ * the fence from doing so in its own branch alone. Elsewhere (a create in the trunk, the removal or rename of a file in
  * another's branch) nothing stops it: there its one real call is assumed to be made before its node's lease has ended.
  * With LATE it need not be, and names break.
  *
- * With OVERLAP a birth in the own branch is another one, which shunt does not have (rpc/RPC.md says why): its real
- * create is made while its home is still asked, and undone by who is refused. */
+ * With OVERLAP a create in the own branch is another one, which shunt does not have (rpc/RPC.md says why): the file is made
+ * while its home is still asked, and removed again where that refuses. */
 
 /* What the process of a node may do: a sum of these; and how often. */
 #define CREATE 1
 #define UNLINK 2
 #define RENAME 4
 #define LOOK 8
-#define LISTS 16 /* the name of a listing, whose birth or end is not waited for */
+#define LISTS 16 /* the name of a listing, which waits for no create or unlink of it */
 #define KEEP 32  /* what it creates stays claimed until it is renamed, or is given back */
 #ifndef OPERATIONS_1
 #define OPERATIONS_1 15
@@ -86,8 +87,8 @@ mtype = { NOTHING, LOOKUP, RESERVE, HOLD, HOLD_ANYHOW, OLD_NOW, NEW_NOW, MARK, P
 #define IS_NOW(op) ((op) == OLD_NOW || (op) == NEW_NOW)
 #define IS_ANYHOW(op) ((op) == HOLD_ANYHOW || (op) == NEW_NOW)
 #define IS_HOLD(op) ((op) == HOLD || (op) == HOLD_ANYHOW || IS_NOW(op))
-/* Items between daemons (RPC.md). HELD is a NAME of RELAY_MOVE: a daemon whose process is at work on a name tells so to
- * the next home of it (move.c: tell_held, take_held). */
+/* Items between daemons (RPC.md). HELD is a claim in RPC_MIGRATE: a daemon whose process is at work on a name tells so to the
+ * next home of it (migration_send_claim, migration_take_claim). */
 mtype = { ASK, END, HELD, REPLY };
 
 /* The file system: the inode number of a name at a place, 0: none. The path of node 3's branch is another one once it is
@@ -112,11 +113,11 @@ bool lease;                      /* node 3's. The others keep theirs */
 bool dead;                       /* node 3 */
 byte telling;                    /* HELD items on their way */
 
-/* Each flight, by OF(node, name). */
+/* Each operation, by OF(node, name). */
 mtype asking[8] = NOTHING;
-byte asked[8];                         /* whom */
+byte asked[8];                         /* which daemon */
 byte meanwhile[8], to[8], told_ino[8]; /* the entry in its question, as it is put when it is marked */
-bool parked[8];                        /* the question waits at its home */
+bool waiting[8];                        /* the question waits at its home */
 byte result[8];
 bool mine[8];              /* its home gave it the name */
 bool marked[8];            /* readers know */
@@ -133,11 +134,11 @@ bool kept[8];              /* its create has ended, and a rename of it may follo
 /* What is only watched: since a process's call began, was the name absent, or there? */
 bool was_absent[8] = true, was_there[8] = true;
 bool outside; /* node 3's process may begin outside of its own branch */
-bool decided_anew[2];
+bool decided_again[2];
 byte finished;
 
-chan road[6] = [4] of { mtype, byte, mtype, byte, byte, byte, bool };
-#define ROAD(m, n) road[(m) * 2 + (n) - ((n) > (m)) - 3]
+chan frames[6] = [4] of { mtype, byte, mtype, byte, byte, byte, bool };
+#define FRAMES(m, n) frames[(m) * 2 + (n) - ((n) > (m)) - 3]
 
 #define IN_EPOCH(e, x) (1 + ((x) == LOST_NAME) * (2 - (e))) /* node 3, or then 2; else node 1 */
 #ifndef LOST_NAME /* the name whose home is lost */
@@ -250,7 +251,7 @@ inline disk_rename(p, p_newer, x, q, q_newer, y, replaced, ok) /* renameat2(2) *
 
 /* A home. */
 
-inline forget_flight(f) /* flight_end */
+inline end_operation(f) /* operation_end */
 {
     d_step {
         asking[f] = NOTHING;
@@ -258,7 +259,7 @@ inline forget_flight(f) /* flight_end */
         meanwhile[f] = 0;
         to[f] = 0;
         told_ino[f] = 0;
-        parked[f] = false;
+        waiting[f] = false;
         result[f] = 0;
         mine[f] = false;
         marked[f] = false;
@@ -272,7 +273,7 @@ inline forget_flight(f) /* flight_end */
     }
 }
 
-inline put(h, x, s, p, i) /* put, and index_put_entry: of nothing no place is kept */
+inline put(h, x, s, p, i) /* names_put, index_put_entry: of nothing no place is kept */
 {
     state[OF(h, x)] = s;
     place[OF(h, x)] = (s == NONE -> 0 : p);
@@ -280,7 +281,7 @@ inline put(h, x, s, p, i) /* put, and index_put_entry: of nothing no place is ke
     changed[OF(h, x)] = adopted[h] && !complete[h]
 }
 
-inline answered(c, x, what, s, p, i, is_newer) /* serve_answered, note */
+inline answered(c, x, what, s, p, i, is_newer) /* home_rpc_answered, home_rpc_note */
 {
     if
     :: asking[OF(c, x)] == LOOKUP || asking[OF(c, x)] == PEEK || what == EXISTS || what == ABSENT || asking[OF(c, x)] == RESERVE ->
@@ -315,28 +316,28 @@ inline answered(c, x, what, s, p, i, is_newer) /* serve_answered, note */
     fi;
     asking[OF(c, x)] = NOTHING;
     asked[OF(c, x)] = 0;
-    parked[OF(c, x)] = false;
+    waiting[OF(c, x)] = false;
     result[OF(c, x)] = what
 }
 
-inline reply(h, c, x, what, s, p, i) /* reply, RELAY_REPLY */
+inline reply(h, c, x, what, s, p, i) /* home_rpc_reply, RPC_HOME_REPLY */
 {
     if
     :: h == c -> answered(c, x, what, s, p, i, adopted[h])
     :: else ->
-        assert(nfull(ROAD(h, c)));
-        ROAD(h, c)!REPLY,x,NOTHING,what,p,i,adopted[h]
+        assert(nfull(FRAMES(h, c)));
+        FRAMES(h, c)!REPLY,x,NOTHING,what,p,i,adopted[h]
     fi
 }
 
-inline reserve(h, c, x, p) /* reserve: held by who asked, pending */
+inline reserve(h, c, x, p) /* names_reserve: held by the node that asks, pending */
 {
     held[OF(h, x)] = c;
     put(h, x, PENDING, p, 0);
     reply(h, c, x, GRANTED, PENDING, p, 0)
 }
 
-inline take(h, c, x, op, s, p) /* take: NAME_CLAIM */
+inline take(h, c, x, op, s, p) /* names_take: NAME_CLAIM */
 {
     if
     :: state[OF(h, x)] != NONE ->
@@ -359,10 +360,10 @@ inline take(h, c, x, op, s, p) /* take: NAME_CLAIM */
     fi
 }
 
-inline decide(h, c, x, op, s, p) /* decide: of a name that nobody holds */
+inline decide(h, c, x, op, s, p) /* names_decide: of a name that nobody holds */
 {
-    assert(h != 3 || !decided_anew[x]); /* nobody decides on both sides */
-    decided_anew[x] = decided_anew[x] || adopted[h];
+    assert(h != 3 || !decided_again[x]); /* nobody decides on both sides */
+    decided_again[x] = decided_again[x] || adopted[h];
     if
     :: IS_HOLD(op) -> take(h, c, x, op, s, p)
     :: op == MARK -> reply(h, c, x, GRANTED, NONE, 0, 0)
@@ -383,8 +384,8 @@ inline decide(h, c, x, op, s, p) /* decide: of a name that nobody holds */
     fi
 }
 
-/* home_ask, but for END: of a directory that is not complete, and of a name that is held, is not answered; who waits
- * does so in `parked`, until look_again. */
+/* home_ask, but for END: what is asked of a directory that is not complete, or of a name that is held, is `waiting` (names_wait)
+ * until look_again. */
 inline home_ask(h, c, x, op, s, p, i)
 {
     if
@@ -392,7 +393,7 @@ inline home_ask(h, c, x, op, s, p, i)
         put(h, x, s, p, i);
         reply(h, c, x, GRANTED, NONE, 0, 0)
     :: op == PEEK && complete[h] && MAY_DECIDE(h) && held[OF(h, x)] != 0 && state[OF(h, x)] == PENDING && ino[OF(h, x)] == 0 ->
-        reply(h, c, x, EXISTS, PENDING, place[OF(h, x)], 0) /* peek */
+        reply(h, c, x, EXISTS, PENDING, place[OF(h, x)], 0) /* names_peek */
 #ifdef FAULT_ABSENT_UNLOADED
     :: op == LOOKUP && !complete[h] -> reply(h, c, x, ABSENT, NONE, 0, 0)
 #endif
@@ -403,11 +404,11 @@ inline home_ask(h, c, x, op, s, p, i)
 #ifndef FAULT_WAITS_HOLDING
     :: !(complete[h] && held[OF(h, x)] == 0 && MAY_DECIDE(h)) && IS_NOW(op) -> reply(h, c, x, BUSY, NONE, 0, 0)
 #endif
-    :: else -> parked[OF(c, x)] = parked[OF(c, x)] || asked[OF(c, x)] == h
+    :: else -> waiting[OF(c, x)] = waiting[OF(c, x)] || asked[OF(c, x)] == h
     fi
 }
 
-inline home_end(h, c, x, s, p, i) /* home_ask, NAME_END: end, end_of_nothing */
+inline home_end(h, c, x, s, p, i) /* home_ask, NAME_END: names_end, names_end_of_nothing */
 {
     if
     :: held[OF(h, x)] == c ->
@@ -420,7 +421,7 @@ inline home_end(h, c, x, s, p, i) /* home_ask, NAME_END: end, end_of_nothing */
 
 /* The daemon of a process's node. */
 
-inline serve_ask(n, x, op, s, p, i) /* serve_ask, relay_ask */
+inline ask_home(n, x, op, s, p, i) /* home_rpc_request, rpc_home_request */
 {
     asking[OF(n, x)] = op;
     asked[OF(n, x)] = HOME(n, x);
@@ -431,29 +432,29 @@ inline serve_ask(n, x, op, s, p, i) /* serve_ask, relay_ask */
     if
     :: asked[OF(n, x)] == n -> home_ask(n, n, x, op, s, p, i)
     :: else ->
-        assert(nfull(ROAD(n, asked[OF(n, x)])));
-        ROAD(n, asked[OF(n, x)])!ASK,x,op,s,p,i,adopted[n]
+        assert(nfull(FRAMES(n, asked[OF(n, x)])));
+        FRAMES(n, asked[OF(n, x)])!ASK,x,op,s,p,i,adopted[n]
     fi
 }
 
-inline serve_end(n, x, s, p, i) /* serve_end, tell_end */
+inline tell_end(n, x, s, p, i) /* home_rpc_end, rpc_home_release */
 {
     if
     :: mine[OF(n, x)] && HOME(n, x) == n -> home_end(n, n, x, s, p, i)
     :: mine[OF(n, x)] && HOME(n, x) != n ->
-        assert(nfull(ROAD(n, HOME(n, x))));
-        ROAD(n, HOME(n, x))!END,x,NOTHING,s,p,i,adopted[n]
+        assert(nfull(FRAMES(n, HOME(n, x))));
+        FRAMES(n, HOME(n, x))!END,x,NOTHING,s,p,i,adopted[n]
     :: else
     fi;
-    forget_flight(OF(n, x))
+    end_operation(OF(n, x))
 }
 
-inline serve_ended_badly(n, x) /* all is as before */
+inline abort_claim(n, x) /* home_rpc_abort: all is as before */
 {
-    serve_end(n, x, before[OF(n, x)] * LIVE, from[OF(n, x)], from_ino[OF(n, x)])
+    tell_end(n, x, before[OF(n, x)] * LIVE, from[OF(n, x)], from_ino[OF(n, x)])
 }
 
-/* What the daemon of a process that is at work on a name tells the next home of it: who has it, and what readers are to
+/* What the daemon of a process that is at work on a name tells the next home of it: which node has it, and what readers are to
  * meet meanwhile. */
 inline tell_held(n, x)
 {
@@ -466,21 +467,21 @@ inline tell_held(n, x)
         put(n, x, it_state, it_place, it_ino)
     :: else ->
         telling++;
-        assert(nfull(ROAD(n, HOME(n, x))));
-        ROAD(n, HOME(n, x))!HELD,x,NOTHING,it_state,it_place,it_ino,true
+        assert(nfull(FRAMES(n, HOME(n, x))));
+        FRAMES(n, HOME(n, x))!HELD,x,NOTHING,it_state,it_place,it_ino,true
     fi
 }
 
 /* Another epoch. */
 
-inline forget(n, x) /* forget, serve_settle_member: but what processes of those that are left have in hand stays */
+inline forget(n, x) /* recovery_forget, completion_settle_member: what processes of those that are left are at work on stays */
 {
     if
     :: held[OF(n, x)] == 3 -> held[OF(n, x)] = 0
     :: else
     fi;
     if
-    :: asked[OF(3, x)] == n -> parked[OF(3, x)] = false
+    :: asked[OF(3, x)] == n -> waiting[OF(3, x)] = false
     :: else
     fi;
     if
@@ -493,11 +494,11 @@ inline forget(n, x) /* forget, serve_settle_member: but what processes of those 
     fi
 }
 
-inline begin_again(n, x) /* begin_again, serve_ask_again: what was asked of the lost home */
+inline begin_again(n, x) /* recovery_report, home_rpc_repeat: what was asked of the lost home */
 {
     if
 #ifdef KEEPS
-    :: IS_KEPT(OF(n, x)) -> forget_flight(OF(n, x)) /* prefetch_forget: what was made is on disk, and is read again */
+    :: IS_KEPT(OF(n, x)) -> end_operation(OF(n, x)) /* prefetch_forget: what was made is on disk, and is read again */
 #endif
 #ifndef FAULT_CONFIRM_LOST
     :: mine[OF(n, x)] && !IS_KEPT(OF(n, x)) -> tell_held(n, x)
@@ -506,8 +507,8 @@ inline begin_again(n, x) /* begin_again, serve_ask_again: what was asked of the 
     fi;
     if
     :: asking[OF(n, x)] != NOTHING ->
-        parked[OF(n, x)] = false;
-        serve_ask(n, x, asking[OF(n, x)], meanwhile[OF(n, x)], to[OF(n, x)], told_ino[OF(n, x)])
+        waiting[OF(n, x)] = false;
+        ask_home(n, x, asking[OF(n, x)], meanwhile[OF(n, x)], to[OF(n, x)], told_ino[OF(n, x)])
     :: else
     fi
 }
@@ -521,9 +522,9 @@ inline homes_adopt(n) /* homes_adopt */
     begin_again(n, LOST_NAME)
 }
 
-/* What has come over the road. */
+/* What has come from another daemon. */
 
-inline take_item(m, n) /* take_item: take_ask, take_reply */
+inline take_item(m, n) /* home_rpc_take_request, home_rpc_take_reply, migration_take_claim */
 {
     if
     :: kind == ASK -> home_ask(n, m, it_name, it_op, it_state, it_place, it_ino)
@@ -562,12 +563,12 @@ inline hear(m, n)
     is_newer = false
 }
 
-#define HEARS(m, n) ((m) != (n) && nempty(ROAD(m, n)) && ((m) == 3 || ((n) == 3 && !adopted[3]) || ((n) != 3 && adopted[m] == adopted[n])))
-#define WAITS(n, c, x) (parked[OF(c, x)] && asked[OF(c, x)] == n && complete[n] && held[OF(n, x)] == 0 && MAY_DECIDE(n))
+#define HEARS(m, n) ((m) != (n) && nempty(FRAMES(m, n)) && ((m) == 3 || ((n) == 3 && !adopted[3]) || ((n) != 3 && adopted[m] == adopted[n])))
+#define WAITS(n, c, x) (waiting[OF(c, x)] && asked[OF(c, x)] == n && complete[n] && held[OF(n, x)] == 0 && MAY_DECIDE(n))
 
-inline look_again(n, c, name) /* home_next_question, for one that waited */
+inline look_again(n, c, name) /* home_next_question, home_rpc_answer_waiting */
 {
-    parked[OF(c, name)] = false;
+    waiting[OF(c, name)] = false;
     decide(n, c, name, asking[OF(c, name)], meanwhile[OF(c, name)], to[OF(c, name)])
 }
 
@@ -580,11 +581,11 @@ proctype daemon(byte me)
 end:
         do
         :: atomic { HEARS(1, me) ->
-               ROAD(1, me)?kind,it_name,it_op,it_state,it_place,it_ino,is_newer; hear(1, me) }
+               FRAMES(1, me)?kind,it_name,it_op,it_state,it_place,it_ino,is_newer; hear(1, me) }
         :: atomic { HEARS(2, me) ->
-               ROAD(2, me)?kind,it_name,it_op,it_state,it_place,it_ino,is_newer; hear(2, me) }
+               FRAMES(2, me)?kind,it_name,it_op,it_state,it_place,it_ino,is_newer; hear(2, me) }
         :: atomic { HEARS(3, me) ->
-               ROAD(3, me)?kind,it_name,it_op,it_state,it_place,it_ino,is_newer; hear(3, me) }
+               FRAMES(3, me)?kind,it_name,it_op,it_state,it_place,it_ino,is_newer; hear(3, me) }
         :: atomic { WAITS(me, 1, A) -> look_again(me, 1, A) }
         :: atomic { WAITS(me, 2, A) -> look_again(me, 2, A) }
         :: atomic { WAITS(me, 3, A) -> look_again(me, 3, A) }
@@ -633,28 +634,28 @@ inline begins(n, p) /* its real call, of what lies there */
     outside = (n == 3 && (p) != 3)
 }
 
-inline operate_create(n, x) /* birth_reserve, operate_open, birth_confirm */
+inline operate_create(n, x) /* create_reserve, operate_open_make_file, create_commit */
 {
     atomic {
         begin_call(n);
         if
         :: spot = n
-#ifdef TRUNK_BIRTHS
+#ifdef TRUNK_CREATES
         :: spot = TRUNK
 #endif
         fi;
-        serve_ask(n, x, RESERVE, PENDING, spot, 0)
+        ask_home(n, x, RESERVE, PENDING, spot, 0)
     }
     await(n, x);
     if
     :: atomic { result[OF(n, x)] == EXISTS ->
            said_there(n, x);
-           forget_flight(OF(n, x)) }
+           end_operation(OF(n, x)) }
     :: atomic { result[OF(n, x)] == GRANTED -> begins(n, spot) }
        if
        :: atomic { disk_create(spot, n != 3 && newer[OF(n, x)], x, number, ok); outside = false }
 #ifdef DEATHS
-       :: atomic { ok = false; outside = false } /* it died: serve_settle_by_disk */
+       :: atomic { ok = false; outside = false } /* it died: completion_settle_by_disk */
 #endif
        fi;
        atomic {
@@ -662,8 +663,8 @@ inline operate_create(n, x) /* birth_reserve, operate_open, birth_confirm */
 #ifdef KEEPS
            :: ok && (operations & KEEP) -> keep(n, x, spot, number)
 #endif
-           :: ok && !(operations & KEEP) -> serve_end(n, x, LIVE, spot, number)
-           :: !ok -> serve_ended_badly(n, x)
+           :: ok && !(operations & KEEP) -> tell_end(n, x, LIVE, spot, number)
+           :: !ok -> abort_claim(n, x)
            fi;
            ok = false
        }
@@ -674,15 +675,15 @@ inline operate_create(n, x) /* birth_reserve, operate_open, birth_confirm */
 #ifdef OVERLAP
 inline operate_create_ahead(n, x)
 {
-    atomic { begin_call(n); serve_ask(n, x, RESERVE, PENDING, n, 0) }
+    atomic { begin_call(n); ask_home(n, x, RESERVE, PENDING, n, 0) }
     atomic { disk_create_ahead(n, x, number) }
     await(n, x);
     if
     :: atomic { result[OF(n, x)] == GRANTED ->
            become_name(n, x, number, ok);
            if
-           :: ok -> serve_end(n, x, LIVE, n, number)
-           :: else -> serve_ended_badly(n, x)
+           :: ok -> tell_end(n, x, LIVE, n, number)
+           :: else -> abort_claim(n, x)
            fi;
            ok = false }
     :: atomic { result[OF(n, x)] == EXISTS ->
@@ -694,26 +695,26 @@ inline operate_create_ahead(n, x)
            :: else
            fi;
            ok = false;
-           forget_flight(OF(n, x))
+           end_operation(OF(n, x))
        }
     fi;
     end_call(n)
 }
 #endif
 
-inline operate_unlink(n, x) /* operate_unlink: unlink_held */
+inline operate_unlink(n, x) /* operate_remove_unlink_held */
 {
     atomic {
         begin_call(n);
         again = true
     }
     do
-    :: atomic { again -> serve_ask(n, x, HOLD, DYING, 0, 0) }
+    :: atomic { again -> ask_home(n, x, HOLD, DYING, 0, 0) }
         await(n, x);
         if
         :: atomic { result[OF(n, x)] == ABSENT ->
                said_absent(n, x);
-               forget_flight(OF(n, x));
+               end_operation(OF(n, x));
                again = false }
         :: atomic { result[OF(n, x)] == EXISTS -> begins(n, from[OF(n, x)]) }
            if
@@ -731,8 +732,8 @@ inline operate_unlink(n, x) /* operate_unlink: unlink_held */
                :: ok ->
                    again = false;
 #endif
-                   serve_end(n, x, NONE, 0, 0)
-               :: else -> serve_ended_badly(n, x) /* its branch was fenced meanwhile: the file is there, by another path */
+                   tell_end(n, x, NONE, 0, 0)
+               :: else -> abort_claim(n, x) /* its branch was fenced meanwhile: the file is there, by another path */
                fi;
                ok = false
            }
@@ -759,11 +760,11 @@ inline rename_both(n, x, y)
         :: ok ->
             again = false;
             number = from_ino[OF(n, x)];
-            serve_end(n, x, NONE, 0, 0);
-            serve_end(n, y, LIVE, spot, number)
+            tell_end(n, x, NONE, 0, 0);
+            tell_end(n, y, LIVE, spot, number)
         :: else ->
-            serve_ended_badly(n, A);
-            serve_ended_badly(n, B)
+            abort_claim(n, A);
+            abort_claim(n, B)
         fi;
         ok = false;
         spot = 0;
@@ -782,27 +783,27 @@ inline rename_at_once(n, x, y)
 #ifdef KEEPS
         :: IS_KEPT(OF(n, x)) -> kept[OF(n, x)] = false
 #endif
-        :: !IS_KEPT(OF(n, x)) -> serve_ask(n, x, OLD_NOW, DYING, 0, 0)
+        :: !IS_KEPT(OF(n, x)) -> ask_home(n, x, OLD_NOW, DYING, 0, 0)
         fi;
-        serve_ask(n, y, NEW_NOW, PENDING, n, 0)
+        ask_home(n, y, NEW_NOW, PENDING, n, 0)
     }
     await(n, x);
     await(n, y);
     if
     :: atomic { result[OF(n, x)] == BUSY || result[OF(n, y)] == BUSY -> /* rename_not_at_once */
-           serve_ended_badly(n, x);
-           serve_ended_badly(n, y) }
+           abort_claim(n, x);
+           abort_claim(n, y) }
     :: atomic { result[OF(n, x)] != BUSY && result[OF(n, y)] != BUSY && !before[OF(n, x)] ->
            said_absent(n, x);
-           serve_ended_badly(n, x);
-           serve_ended_badly(n, y);
+           abort_claim(n, x);
+           abort_claim(n, y);
            again = false }
     :: atomic { result[OF(n, x)] != BUSY && result[OF(n, y)] != BUSY && before[OF(n, x)] ->
            goal = (before[OF(n, y)] -> y : x);
            spot = from[OF(n, goal)];
            if
 #ifndef FAULT_UNMARKED
-           :: !before[OF(n, y)] && spot != n -> serve_ask(n, y, MARK, PENDING, spot, 0)
+           :: !before[OF(n, y)] && spot != n -> ask_home(n, y, MARK, PENDING, spot, 0)
 #endif
            :: else
            fi }
@@ -823,21 +824,21 @@ inline operate_rename(n, x, y)
     rename_at_once(n, x, y);
 #endif
     do
-    :: atomic { again -> serve_ask(n, A, HOLD_ANYHOW, NONE, 0, 0) }
+    :: atomic { again -> ask_home(n, A, HOLD_ANYHOW, NONE, 0, 0) }
         await(n, A);
-        atomic { serve_ask(n, B, HOLD_ANYHOW, NONE, 0, 0) }
+        atomic { ask_home(n, B, HOLD_ANYHOW, NONE, 0, 0) }
         await(n, B);
         if
         :: atomic { !before[OF(n, x)] ->
                said_absent(n, x);
-               serve_ended_badly(n, A);
-               serve_ended_badly(n, B);
+               abort_claim(n, A);
+               abort_claim(n, B);
                again = false }
         :: atomic { before[OF(n, x)] ->
                goal = (before[OF(n, y)] -> y : x); /* to the place of what is replaced, else it stays where it is */
                spot = from[OF(n, goal)];
-               serve_ask(n, x, MARK, DYING, from[OF(n, x)], from_ino[OF(n, x)]);
-               serve_ask(n, y, MARK, PENDING, spot, from_ino[OF(n, y)]) }
+               ask_home(n, x, MARK, DYING, from[OF(n, x)], from_ino[OF(n, x)]);
+               ask_home(n, y, MARK, PENDING, spot, from_ino[OF(n, y)]) }
 #ifndef FAULT_UNMARKED
            await(n, x);
            await(n, y);
@@ -864,13 +865,13 @@ inline end_kept(n, x)
 {
     if
     :: IS_KEPT(OF(n, x)) -> operate_rename(n, x, 1 - x)
-    :: atomic { IS_KEPT(OF(n, x)) -> serve_end(n, x, LIVE, from[OF(n, x)], from_ino[OF(n, x)]) }
+    :: atomic { IS_KEPT(OF(n, x)) -> tell_end(n, x, LIVE, from[OF(n, x)], from_ino[OF(n, x)]) }
     :: else
     fi
 }
 #endif
 
-/* May a process of the node believe its index that there is nothing? names_has_all: in names that its node is home of,
+/* May a process of the node trust its index where that has nothing? names_has_all: in names that its node is home of,
  * under a lease whose end it knows itself, since its daemon may be stopped. */
 #ifdef FAULT_INDEX_WITHOUT_LEASE
 #define HAS_ALL(n, x) (HOME(n, x) == n && complete[n])
@@ -878,7 +879,7 @@ inline end_kept(n, x)
 #define HAS_ALL(n, x) (HOME(n, x) == n && complete[n] && MAY_DECIDE(n))
 #endif
 
-inline operate_look(n, x) /* target_look: names_find, serve_lookup */
+inline operate_look(n, x) /* target_look, names_find, ops_lookup */
 {
     atomic {
         begin_call(n);
@@ -892,24 +893,24 @@ inline operate_look(n, x) /* target_look: names_find, serve_lookup */
            again = false }
     :: atomic { again && !(HAS_ALL(n, x) && (state[OF(n, x)] == NONE ||
                            (state[OF(n, x)] == LIVE && at[OF(place[OF(n, x)], x)] == ino[OF(n, x)]))) ->
-           serve_ask(n, x, LOOKUP, NONE, 0, 0) }
+           ask_home(n, x, LOOKUP, NONE, 0, 0) }
         await(n, x);
         atomic {
             if
             :: result[OF(n, x)] == ABSENT ->
                 said_absent(n, x);
                 again = false
-            :: else -> /* believed only if the inode is the entry's: else the home is asked again */
+            :: else -> /* it holds if the inode is the entry's: else the home is asked again */
                 again = !(LEADS_THERE(from[OF(n, x)], newer[OF(n, x)]) && at[OF(from[OF(n, x)], x)] == from_ino[OF(n, x)])
             fi;
-            forget_flight(OF(n, x))
+            end_operation(OF(n, x))
         }
     :: else -> break
     od;
     end_call(n)
 }
 
-/* What is known of the name: by its home, or by the index of who has all. */
+/* What is known of the name: by its home, or by an index that has all. */
 inline peek(n, x)
 {
     if
@@ -919,7 +920,7 @@ inline peek(n, x)
            from_ino[OF(n, x)] = ino[OF(n, x)];
            newer[OF(n, x)] = adopted[n];
            now = state[OF(n, x)] }
-    :: atomic { !HAS_ALL(n, x) -> serve_ask(n, x, PEEK, NONE, 0, 0) }
+    :: atomic { !HAS_ALL(n, x) -> ask_home(n, x, PEEK, NONE, 0, 0) }
         await(n, x);
         now = (from_ino[OF(n, x)] == 0 -> PENDING : LIVE)
     fi
@@ -927,7 +928,7 @@ inline peek(n, x)
 
 #define IS_THE_SAME(n, x) (now == goal && from[OF(n, x)] == spot && from_ino[OF(n, x)] == number && (spot != 3 || newer[OF(n, x)] == ok))
 
-inline operate_list(n, x) /* look_at_name: whatever is known, there is what is found there; and who finds nothing looks again */
+inline operate_list(n, x) /* A name is there if it is found where it is known to be; else what is known is asked for again. */
 {
     atomic {
         begin_call(n);
@@ -947,7 +948,7 @@ inline operate_list(n, x) /* look_at_name: whatever is known, there is what is f
                 number = from_ino[OF(n, x)];
                 ok = newer[OF(n, x)]
             fi;
-            forget_flight(OF(n, x))
+            end_operation(OF(n, x))
         }
         atomic {
             if
@@ -1012,8 +1013,8 @@ proctype process(byte me; byte operations; byte times)
         od;
 failed: /* EIO, and its node serves nobody any more */
         atomic {
-            forget_flight(OF(me, A));
-            forget_flight(OF(me, B));
+            end_operation(OF(me, A));
+            end_operation(OF(me, B));
             outside = false;
             end_call(me)
         }
@@ -1023,13 +1024,13 @@ ended:
     finished++
 }
 
-/* Those that are left agree that node 3 is lost (design: "No home-made consensus"), and read again what it was home of
- * (rule_load, listing_init, hand_out, cast_known). */
+/* Those that are left agree that node 3 is lost (membership/failure_detector.h), and read again what it was home of
+ * (coordinator_load, listing_init, hand_out, load_known). */
 
 inline lose_everything(n)
 {
-    forget_flight(OF(n, A));
-    forget_flight(OF(n, B));
+    end_operation(OF(n, A));
+    end_operation(OF(n, B));
     d_step {
         dead = true;
         complete[n] = false;
@@ -1055,7 +1056,7 @@ inline note_listed(p, x)
 
 #define LIST(p) atomic { note_listed(p, A); note_listed(p, B) }
 
-inline know(h, x) /* cast_known: what changed since the directory was marked as loading beats what was listed */
+inline know(h, x) /* load_known: what changed since the directory was marked as loading beats what was listed */
 {
     if
     :: HOME(h, x) == h && !changed[OF(h, x)] ->

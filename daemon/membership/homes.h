@@ -7,8 +7,8 @@
  *
  * The first of the homes publishes an epoch that says which members become homes and which cease to be (roles.h). Every daemon
  * that reads it knows the old homes and the new ones; what old homes have goes to the new ones (migration.h), or all begins
- * again (again.h). When every daemon has done its part and nothing is on its way to those that go, the first publishes that it
- * is done, and only then do they end. */
+ * again (recovery.h). When every daemon has done its part and nothing is on its way to those that go, the first publishes that
+ * it is done, and only then do they end. */
 
 #include "rpc/collective.h"
 #include "shuntd.h"

@@ -14,8 +14,7 @@
  *
  * auto: a directory that one node alone has touched stays plain. With two, a node moves to its mirror after
  * 16 files of its own, with more nodes sooner (16 shared out: 32/nodes), from 16 nodes on at once: an
- * observer is as expensive as a writer (design.md, Placement; measured on CephFS: 3.99 requests a create
- * instead of 1.00). */
+ * observer is as expensive as a writer (measured on CephFS: 3.99 requests a create instead of 1.00). */
 static inline bool placement_redirects(enum config_placement placement, uint32_t nodes, uint64_t creates)
 {
     if (placement == CONFIG_BRANCH)
