@@ -60,7 +60,7 @@ struct shuntd_options {
     bool foreground;
     bool logs_to_syslog;
     char log_dir[PATH_MAX]; /* for a log that is kept; empty: none is */
-    bool again;             /* what may pass is left to who started it, as SHUNTD_AGAIN */
+    bool again;             /* what may pass is left to the tool that started it, as SHUNTD_AGAIN */
 };
 
 struct shuntd_counts {

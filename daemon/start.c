@@ -464,7 +464,7 @@ static int start_prepare_root(struct shuntd *shuntd)
     return 0;
 }
 
-/* Who can do neither. */
+/* A user that can do neither. */
 static int start_refuse_user(const struct shuntd *shuntd, const struct session *session, const struct session_member *member)
 {
     char words[1024];
@@ -487,7 +487,7 @@ static int start_refuse_session(const struct shuntd *shuntd, const struct sessio
     return start_fail(-EBUSY, "%s: %s (run 'shunt stop --root %s', or use it with 'shunt exec')", root, words, root);
 }
 
-/* A tool of the same user's has it, which ends: whoever starts this daemon waits for that, and starts it again. */
+/* A tool of the same user's has it, which ends: a tool that starts this daemon waits for that, and starts it again. */
 static bool start_is_for_later(const struct shuntd *shuntd, const struct session *session)
 {
     return shuntd->options.again && session_is_held(session) && session->uid == geteuid();

@@ -9,5 +9,5 @@
 
 /* In each batch. 0 or a fatal -errno. */
 int user_watch_step(struct shuntd *);
-/* At the very end: whoever waited to be a user starts another daemon. */
+/* At the very end: a tool that waited to be a user starts another daemon. */
 void user_watch_finish(void);

@@ -617,7 +617,7 @@ static bool export_is_begun(int root)
     return sys_statx(root, SESSION, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &stat) == 0;
 }
 
-/* The claim on the root goes last, at once: whoever founds a session afterwards does so in a directory of its own. */
+/* The claim on the root goes last, at once: a daemon that founds a session afterwards does so in a directory of its own. */
 static int export_remove_own(const struct export *export, int root)
 {
     int error = export_remove_branches(export, root);
@@ -831,7 +831,7 @@ int export_root(const char *root, const struct export_options *options)
         return STATUS_FAILED;
     }
     export.has_requests = client_requests_read(export.root.path, &export.requests);
-    stopping_catch(); /* while it is claimed, too: other hosts take the claim for one of who lives */
+    stopping_catch(); /* while it is claimed, too: other hosts take it for the claim of a process that lives */
     int status = export_has_own(export.root.path) ? export_claimed(&export) : export_plain(&export, export.root.path);
     int signal = stopping_release();
     union_root_finish(&export.root);

@@ -178,8 +178,8 @@ static int live_pass_lock(int fd)
     return file == -EAGAIN ? -EBUSY : range == 0 || file == 0 ? 0 : -1;
 }
 
-/* A lock on the marker, which the kernel takes away from who ends: of several nodes that rename into a directory at once each
- * request costs more. Where there are no such locks, nobody waits. A descriptor, -1 without a lock, or -EBUSY. */
+/* A lock on the marker, which the kernel takes away from a process that ends: of several nodes that rename into a directory at
+ * once each request costs more. Where there are no such locks, nobody waits. A descriptor, -1 without a lock, or -EBUSY. */
 static int live_pass_take_turn(const struct live *live)
 {
     const int fd = sys_openat(live->trunk, LAYOUT_MARKER, O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0);

@@ -156,7 +156,7 @@ pid_t sessions_other_job(const struct session_here *here)
     return other >= 0 ? other : here->daemon; /* it cannot be told: leave it */
 }
 
-/* The channel, read: who writes it may cut it meanwhile. */
+/* The channel, read: its writer may cut it meanwhile. */
 
 static bool sessions_has_client(const struct session_here *here, pid_t pid)
 {

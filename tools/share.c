@@ -52,7 +52,7 @@ static int share_open(const char *path, int flags)
     return open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, 0600);
 }
 
-/* Who was the last user has removed it. */
+/* The last user has removed it. */
 static bool share_is_there(int fd, const char *path)
 {
     struct stat mine, now;

@@ -246,7 +246,7 @@ static int takeover_settle_all(struct takeover_case *takeover)
         if (code == 0 && takeover_concerns(takeover, &session))
             code = takeover_try(takeover, &session);
         else
-            code = 0; /* who uses it sees what is wrong with it */
+            code = 0; /* its users see what is wrong with it */
         session_finish(&session);
         if (code != -EBUSY)
             return code == 0 ? 0 : -1;

@@ -18,7 +18,7 @@
 enum {
     WALK_ONE_DEVICE = 1, /* leave out directories of another device than the root's */
     WALK_SETTLE = 2,     /* list with LISTING_SETTLE */
-    WALK_AHEAD = 4,      /* list what comes next on other threads meanwhile: for who only looks */
+    WALK_AHEAD = 4,      /* list what comes next on other threads meanwhile: for a caller that only looks */
 };
 
 /* A directory, as it was found. */

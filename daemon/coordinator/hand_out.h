@@ -2,7 +2,7 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #pragma once
 
-/* Names of a directory that is being loaded go from who listed them to their homes. */
+/* Names of a directory that is being loaded go from the daemon that listed them to their homes. */
 
 #include "home/home.h"
 #include "peer/peers.h"

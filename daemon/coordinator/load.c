@@ -2,12 +2,12 @@
  * SPDX-FileCopyrightText: The shunt authors */
 
 /* LOAD: the first operation in a directory. Its coordinator has the trunk listed by a job; its mirrors, too, or, where there
- * are many branches, each daemon lists some (share.h). Who lists a name hands it to its home. Then the coordinator tells all
- * homes how many they were sent, and that these are all: from then on they may answer "absent". Until then nobody can change a
- * name in it, since a process asks for the directory first.
+ * are many branches, each daemon lists some (share.h). A daemon hands each name that it lists to its home. Then the coordinator
+ * tells all homes how many they were sent, and that these are all: from then on they may answer "absent". Until then nobody can
+ * change a name in it, since a process asks for the directory first.
  *
- * Two files of one name meet at its home, whoever listed them. It says so, and all is listed once more by the coordinator
- * alone, which sees both and settles that on disk (union/conflict.h). */
+ * Two files of one name meet at its home, whichever daemons listed them. It says so, and all is listed once more by the
+ * coordinator alone, which sees both and settles that on disk (union/conflict.h). */
 
 #include "coordinator/load.h"
 

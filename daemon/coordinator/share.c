@@ -17,7 +17,7 @@
 
 #define BRANCHES_ALONE 4 /* so many are opened as quickly as others are asked (docs/performance.md) */
 
-/* Who lists which branch: the member whose node's it is, of any session, or 0: that node is absent. */
+/* Which member lists a branch: the one whose node's it is, of any session, or 0: that node is absent. */
 static uint16_t share_of_node(const struct shuntd *shuntd, const uint16_t *members, size_t count, const char *branch)
 {
     uint32_t incarnation;

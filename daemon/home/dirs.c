@@ -151,7 +151,7 @@ struct link *home_next_collective(struct home *home)
     return list_take(&home->ready_collectives);
 }
 
-/* Whoever waits for something of it begins again. */
+/* What waits for something of it begins again. */
 static void dirs_forget_names(struct home *home, struct home_dir *dir)
 {
     dir->complete = dir->frozen = dir->mirrored = dir->recalled = false;

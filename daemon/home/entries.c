@@ -115,7 +115,7 @@ static int entries_begin_spill(struct home *home, struct home_dir *dir)
     dir->spill = spill;
     dir->record.flags |= RECORD_SPILLED;
     list_append(&home->spilled, &dir->spilled);
-    if (dir->record.flags & RECORD_LOADED) /* before they go: who does not find one asks */
+    if (dir->record.flags & RECORD_LOADED) /* before they go: a process that does not find one asks */
         code = index_put_dir(home->uses.index, dir->id, &dir->record);
     listen_count_loss(home->uses.listen);
     return code == 0 ? index_del_names(home->uses.index, dir->id, NULL, NULL) : code;

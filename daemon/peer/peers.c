@@ -35,7 +35,7 @@ struct outgoing {
 };
 
 struct peer {
-    struct link link; /* on the list of those for whom there is something to do, or on none */
+    struct link link; /* on the list of those for which there is something to do, or on none */
     uint64_t instance;
     int handle; /* the fabric's */
     uint16_t member;

@@ -3,10 +3,10 @@
 #pragma once
 
 /* Names that were asked for ahead (prefetch.h) are granted to the process that is to ask for them, in its queue pair
- * (request/channel.h): it takes an grant, makes or removes the file and says so there, without a question and without waking
+ * (request/channel.h): it takes a grant, makes or removes the file and says so there, without a question and without waking
  * anybody.
  *
- * To this daemon an grant that was taken is a CREATE or UNLINK that was answered at that very moment, and one that is done a
+ * To this daemon a grant that was taken is a CREATE or UNLINK that was answered at that very moment, and one that is done a
  * COMMIT or UNLINKED that lies in the ring: it is seen when the queue pair is looked at, and before anybody decides about that
  * name. What is only granted is taken back before anything happens with its operation; then it is an operation like others that
  * are `ahead`. So each rule about operations holds, if nothing is done with one that is granted before it was settled here:

@@ -113,7 +113,7 @@ static void known_open_copies(struct known *known)
 typedef int known_ask(struct catalogue *, const struct catalogue_stamp *now, void *to);
 
 /* The first one that does, NULL: none. The likely ones are asked first: what is in a branch was recorded by that branch's node,
- * a marker by who recorded its directory. */
+ * a marker by the daemon that recorded its directory. */
 static struct catalogue *known_find(struct known *known, const struct catalogue_stamp *now, uint16_t branch, known_ask *ask,
                                     void *to)
 {

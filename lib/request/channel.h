@@ -95,7 +95,7 @@ struct channel_slot {
     uint8_t bytes[MESSAGE_SHORT];
 };
 
-/* What an grant is: the low bits of its word. Above them stands a number that each grant in a slot has another of, so that
+/* What a grant is: the low bits of its word. Above them stands a number that each grant in a slot has another of, so that
  * no process takes one that it has not read. */
 enum channel_granted {
     CHANNEL_NOTHING = 0, /* the daemon's to fill */
@@ -193,7 +193,7 @@ struct channel {
     /* A bit for each queue pair in which something came that the daemon is to look at now, or that can wait until it does. */
     uint64_t asked[CHANNEL_QPS / 64] __attribute__((aligned(64)));
     uint64_t told[CHANNEL_QPS / 64];
-    uint64_t there[CHANNEL_QPS / 64]; /* a bit for each whose memory is there; set by who made it, and never cleared */
+    uint64_t there[CHANNEL_QPS / 64]; /* a bit for each whose memory is there; set when that is made, and never cleared */
     struct channel_trunk_times trunk_times[CHANNEL_TRUNK_TIMES];
     struct channel_location_hint location_hints[CHANNEL_LOCATION_HINTS] __attribute__((aligned(4096)));
     struct channel_bulk bulks[CHANNEL_BULKS];

@@ -123,7 +123,7 @@ static pid_t request_supervisor_of(const struct channel *channel)
     return pid > 0 && request_is_running(pid) ? pid : 0;
 }
 
-/* The supervisor has ended, too, and had not given up: who uses the daemon starts another one. */
+/* The supervisor has ended, too, and had not given up: a user of the daemon starts another one. */
 static bool request_is_killed(const struct channel *channel, const char *run_dir)
 {
     return __atomic_load_n(&channel->supervisor, __ATOMIC_ACQUIRE) > 0 && users_are_there(run_dir);
@@ -603,7 +603,7 @@ static int request_wait_for_answer(struct request_channel *mine, uint32_t number
     return 0;
 }
 
-/* Who asked sees the body that belongs to its request; one that says the result alone has nothing in it. */
+/* The asking thread sees the body that belongs to its request; one that says the result alone has nothing in it. */
 static int request_check_type(struct message *answer, uint16_t wanted)
 {
     if (answer->type == wanted)

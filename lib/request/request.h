@@ -125,7 +125,7 @@ void request_let_go(struct request_hold *);
 /* The notice of how a change went, where it was asked for by what the daemon had granted: true: it was told there. False: it
  * takes request_tell. */
 bool request_end(struct request_hold *, const struct message *);
-/* Would request_hold be answered by an grant of the daemon's? Then nobody is at work on that name. */
+/* Would request_hold be answered by a grant of the daemon's? Then nobody is at work on that name. */
 bool request_is_granted(const struct request_channel *, const struct message *);
 /* Tells, without waiting (but for a queue pair, where more threads of the process wait than there are) and, unless
  * the ring is full, the daemon asked for it or it is of another node's leaf, without waking: it is read before anybody is

@@ -5,7 +5,7 @@
 /* The users of a node's daemon: processes that hold it for what they run (`shunt run`, an agent of shunt-launch). Each has a
  * lock on a byte of one file, BASE/shunt-UID/.DEVICE-INO-NODE.users, beside the run directory, which the kernel takes back when
  * the process ends, however it does. The first byte is locked by the process that is about to start or stop the daemon: whoever
- * begins to use it and whoever was the last to do so decide one after the other. */
+ * begins to use it and the one that was the last to do so decide one after the other. */
 
 #include <stdbool.h>
 #include <sys/types.h>

@@ -14,7 +14,7 @@ int run_dirs_each(const char *beginning, int (*each)(void *context, const char *
 
 #define RUN_DIRS_ABOUT "about"
 
-/* RUN_DIR/about: what is served there, for whoever finds it. */
+/* RUN_DIR/about: what is served there, for the reader who finds it. */
 struct run_dirs_about {
     char root[PATH_MAX];
     char node[LAYOUT_NODE_MAX + 1];

@@ -9,9 +9,9 @@
  * may come: the daemon settles what it has left as after SIGKILL, and what a vfork child has left when its parent ends.
  *
  * Handlers are seen when they are set (wrap_signal.c), and counted for good. One that another thread sets during the call is
- * none of its. libc's own (pthread_cancel, setuid of all threads) touch no file; who may be cancelled at any moment may not
- * call what has a path (POSIX). What the library does not see is a handler that is set by the instruction of a system call.
- * Slurm stops a job by SIGTSTP and SIGSTOP, the second of which nobody can hold back: then all of it is stopped. */
+ * none of its. libc's own (pthread_cancel, setuid of all threads) touch no file; a thread that may be cancelled at any moment
+ * may not call what has a path (POSIX). What the library does not see is a handler that is set by the instruction of a system
+ * call. Slurm stops a job by SIGTSTP and SIGSTOP, the second of which nobody can hold back: then all of it is stopped. */
 
 #include <stdbool.h>
 #include <stdint.h>

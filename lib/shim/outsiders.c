@@ -155,8 +155,8 @@ static bool outsiders_is_of_type(const struct outsiders_slot *slot, const struct
     return slot->type == DT_UNKNOWN || entry->type == DT_UNKNOWN || slot->type == entry->type;
 }
 
-/* index_each. A name that is known elsewhere, and was made in the trunk, too, is a conflict: whoever loads the directory next
- * settles it. */
+/* index_each. A name that is known elsewhere, and was made in the trunk, too, is a conflict: the daemon that loads the
+ * directory next settles it. */
 static int outsiders_compare(void *context, uint64_t hash, const char *name, size_t length, const struct record_entry *entry)
 {
     struct outsiders *o = context;

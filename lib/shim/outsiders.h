@@ -4,9 +4,9 @@
 
 /* What programs without the shim have made in the trunk, or removed there: the kernel's core dumps, static programs,
  * containers, other users. The times of the trunk's directory tell. Where it has others than when it was read last (names.h, as
- * all processes of the node know), it is read, by whoever is about to list it, and the daemons hear of what is there and not
- * known, of what is known and not there, and of what is another file than is known. What the shim itself makes and removes
- * there changes the times, too: a listing after that reads the trunk as it would natively. */
+ * all processes of the node know), it is read, by the process that is about to list it, and the daemons hear of what is there
+ * and not known, of what is known and not there, and of what is another file than is known. What the shim itself makes and
+ * removes there changes the times, too: a listing after that reads the trunk as it would natively. */
 
 #include "names/names.h"
 

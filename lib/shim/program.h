@@ -47,9 +47,9 @@ bool program_is_loader(const char *path);
 
 /* Looks into it: it is opened and read once, which others may watch (inotify, fanotify), and not at all if it was before, by
  * this process or one that forked it, and has not changed since: same file, mode, size and times, which were not of a moment
- * ago. Whoever changes what is in it, or puts another file there, changes these, in whichever process, mount or table of
+ * ago. A change of what is in it, or another file in its place, changes these, in whichever process, mount or table of
  * descriptors: the name is looked at each time (one statx), and no file can be executed that somebody may write to without the
- * kernel's notice (ETXTBSY). Only who sets the clock back to the very moment of the last change is not noticed. An empty path
+ * kernel's notice (ETXTBSY). Only a clock that is set back to the very moment of the last change hides one. An empty path
  * is the descriptor `at` itself. False: there is no such file. Uses scratch->real, scratch->program.seen, .elf and .head. */
 bool program_look(struct scratch *, int at, const char *path, struct program_look *);
 

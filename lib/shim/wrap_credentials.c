@@ -96,7 +96,7 @@ WRAPPER int capset(cap_user_header_t header, const cap_user_data_t data)
     return BECOME(REAL(capset)(header, data));
 }
 
-/* Whoever gives fewer arguments finds what was in those registers, as in libc's own function. */
+/* A caller that gives fewer arguments finds what was in those registers, as in libc's own function. */
 WRAPPER int prctl(int option, ...)
 {
     unsigned long a[4];

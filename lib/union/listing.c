@@ -437,7 +437,7 @@ static bool listing_knows_marker(const struct reader *reader)
     return text_ok(&t) && dirid_equal(marker->directory, reader->listing->id) && dirid_equal(marker->root, reader->root->id);
 }
 
-/* Who settles reads it, since one that says another path is to be rewritten. */
+/* What settles it reads it, since one that says another path is to be rewritten. */
 static int listing_read_marker(struct reader *reader)
 {
     const struct listing_source *source = reader->flags & LISTING_SETTLE ? NULL : listing_asked_first(reader);

@@ -126,7 +126,7 @@ def test_a_node_leaves_while_mirrors_are_listed(shared):
 @pytest.mark.parametrize("guard", [None, "twice-unseen"])
 @pytest.mark.parametrize("where", ["branches", "leaves", "trunk"])
 def test_one_name_in_two_places_is_settled_once(shared, guard, where):
-    """By the rules that a single lister has: the file that is not empty keeps the name, whoever listed it."""
+    """By the rules that a single lister has: the file that is not empty keeps the name, whichever daemon listed it."""
     other = {"branches": shared.leaves[5], "leaves": shared.leaves[1].parent / "7", "trunk": shared.stage.out}[where]
     other.mkdir(exist_ok=True)
     (other / "y1-3").touch()

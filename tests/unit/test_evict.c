@@ -59,7 +59,7 @@ Test(evict, first_it_is_hidden_then_forgotten)
 {
     born_in_trunk("out", "a");
     evict_turn();
-    cr_assert(!evict_is_known("out") && !is_unknown("out", "a"), "its names are there, for whoever asks for it");
+    cr_assert(!evict_is_known("out") && !is_unknown("out", "a"), "its names are there, for any that asks for it");
     cr_assert(home_of("out")->complete && shuntd.counts.evictions == 0);
     evict_turn(); /* the hand has not seen yet that it was used */
     evict_turn();

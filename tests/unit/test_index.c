@@ -669,7 +669,7 @@ Test(index, that_is_overwritten)
     cr_assert_gt(damaged, 5);
 }
 
-/* Whatever its bytes are, who looks into them or changes them goes on or is told. */
+/* Whatever its bytes are, what reads or changes them goes on or is told. */
 Test(index, of_any_bytes)
 {
     unsigned seed = 11, damaged = 0;

@@ -314,7 +314,7 @@ Test(conflict, newer_beats_older, .init = conflict_init, .fini = place_finish)
     listing_forget();
 }
 
-/* Whoever lists the others will see it. */
+/* What lists the others will see it. */
 Test(listing, mirrors_of_some_branches_alone, .init = conflict_init, .fini = place_finish)
 {
     const uint16_t first = 1, both[] = {1, 2, 3};

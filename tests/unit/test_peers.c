@@ -172,7 +172,7 @@ Test(peers, what_is_acknowledged_is_forgotten)
 
 Test(peers, what_somebody_waits_for_is_acknowledged_at_once)
 {
-    for (uint32_t number = 1; number <= 2; number++) { /* the first one is, anyhow, by who was just introduced */
+    for (uint32_t number = 1; number <= 2; number++) { /* the first one is, anyhow, by the one that was just introduced */
         test_peers_put(0, 2, number);
         cr_assert_eq(peers_take(1, number, 1, PATIENCE), 1);
     }
@@ -198,7 +198,7 @@ Test(peers, what_goes_out_says_what_came_in)
 
 Test(peers, what_is_put_while_frames_are_under_way_shares_one)
 {
-    peers_flush(ends[1]); /* to who was just introduced */
+    peers_flush(ends[1]); /* to the one that was just introduced */
     for (uint32_t number = 0; number < 20; number++) {
         test_peers_put(0, 2, number);
         peers_flush(ends[0]);
@@ -224,7 +224,7 @@ static uint64_t frames_from(int i)
 
 Test(peers, what_nobody_waits_for_travels_with_what_somebody_does)
 {
-    test_peers_put(0, 2, 0); /* to who was just introduced something is said anyhow */
+    test_peers_put(0, 2, 0); /* to the one that was just introduced something is said anyhow */
     cr_assert_eq(peers_take(1, 0, 1, PATIENCE), 1);
     const uint64_t before = frames_from(0);
     for (uint32_t number = 1; number < 10; number++)

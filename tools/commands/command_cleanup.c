@@ -168,7 +168,7 @@ static bool command_cleanup_end(struct session_here *here, pid_t pid, int signal
 }
 
 /* The supervisor passes on what it is told, and ends after its daemon. One that hangs is killed: what it served is on disk, and
- * whoever comes next reads it from there. */
+ * the next one reads it from there. */
 static bool command_cleanup_stop(struct session_here *here)
 {
     const pid_t first = here->supervisor != 0 ? here->supervisor : here->daemon;

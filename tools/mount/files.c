@@ -90,7 +90,7 @@ static void files_read(fuse_req_t request, fuse_ino_t number, size_t size, off_t
 static void files_write(fuse_req_t request, fuse_ino_t number, struct fuse_bufvec *from, off_t offset,
                         struct fuse_file_info *file)
 {
-    if (view_is_refused(request)) /* who writes decides whether set-user-ID goes */
+    if (view_is_refused(request)) /* the user that writes decides whether set-user-ID goes */
         return;
     struct fuse_bufvec to = FUSE_BUFVEC_INIT(fuse_buf_size(from));
     to.buf[0].flags = FUSE_BUF_IS_FD | FUSE_BUF_FD_SEEK;

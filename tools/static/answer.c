@@ -22,7 +22,7 @@ static atomic_bool answer_was_told;
 
 static int answer_said = -1; /* what is written to our standard error is read there; it does not block */
 
-/* Whom this thread answers a call below a root; 0. */
+/* The process whose call below a root this thread answers; 0. */
 static _Thread_local pid_t answer_caller;
 
 /* On the caller's standard error, which is not held open, before it is answered: it may end then. */
@@ -93,7 +93,7 @@ static void answer_or_go_on(int listener, uint64_t id, long code)
 }
 
 /* The descriptor becomes the caller's, as the result. One that may write is closed here before the caller goes on: its own
- * close is to be the last (a program that it wrote may be executed then, and who watches is told). */
+ * close is to be the last (a program that it wrote may be executed then, and its watchers are told). */
 static void answer_descriptor(int listener, uint64_t id, int fd, uint64_t flags)
 {
     const bool is_read_only = (flags & O_ACCMODE) == O_RDONLY;

@@ -55,7 +55,7 @@ int guard_hand_over(int socket, int listener)
     return code == 1 ? 0 : code < 0 ? (int)code : -EPIPE;
 }
 
-/* Nothing of the program's is kept open: whoever reads its output is to see the end of it. */
+/* Nothing of the program's is kept open: the reader of its output is to see the end of it. */
 static void guard_let_go(int socket)
 {
     const int null = sys_openat(AT_FDCWD, "/dev/null", O_RDWR | O_CLOEXEC, 0);

@@ -3,7 +3,7 @@
 
 /* counted DIRECTORY [WAY]: sets a handler of a signal in that way, then makes, looks at, renames and removes files there, whose
  * paths are on the stack, and then on the heap. Between the first and the second half of each it calls getppid, and after it,
- * for who counts the calls. */
+ * for the test that counts the calls. */
 
 #include <dlfcn.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
 
-/* A profiler as HPC sites preload them: it counts calls by wrapping them, and hands them on to whoever is
+/* A profiler as HPC sites preload them: it counts calls by wrapping them, and hands them on to the library that is
  * next. At the end it writes to the file INTERPOSER_LOG how many calls it saw, and of how many the path was
  * below a .shunt directory. */
 
