@@ -482,7 +482,7 @@ int coordinator_serve(struct shuntd *shuntd, struct coordinator_request *questio
     struct home_coordinator *coordinator = dir != NULL ? dir->coordinator : NULL;
     bool ends = message->type == MESSAGE_THAW || message->type == MESSAGE_DROP;
     if (coordinator != NULL && (coordinator->in_request || (coordinator->closing && !ends))) {
-        HOOK("request-parked");
+        HOOK("request-blocked");
         list_append(&coordinator->queued, &question->link);
         shuntd->counts.blocked++;
         return 0;

@@ -46,7 +46,7 @@ int delegation_recall(struct shuntd *shuntd, struct home_dir *dir, struct coordi
 {
     struct home_coordinator *coordinator = dir->coordinator;
     const struct message wanted = {.type = MESSAGE_RECALL, .dir = dir->id, .delegation.number = coordinator->delegation};
-    HOOK("request-parked");
+    HOOK("request-blocked");
     coordinator->in_request = coordinator->recalling = true;
     list_append(&coordinator->queued, &question->link);
     return coordinator->nodes[0] == shuntd->me.number

@@ -68,7 +68,7 @@ static struct claim **names_find_claim(struct home *home, struct dirid dir, cons
 static int names_wait(struct home *home, struct link *list, const struct name_question *question)
 {
     struct waiting *waiting = malloc(sizeof *waiting);
-    HOOK("request-parked");
+    HOOK("request-blocked");
     if (waiting == NULL)
         return -ENOMEM;
     waiting->question = *question;

@@ -130,7 +130,7 @@ bool grant_take_back(struct shuntd *shuntd, struct operation *operation)
 {
     if (!operation_has_grant(operation))
         return true;
-    if (BROKEN("offer-kept"))
+    if (BROKEN("grant-kept"))
         listen_end_grant(shuntd->listen, operation->qp, grant_slot_of(operation)); /* whichever side has taken it */
     else if (!listen_take_back_grant(shuntd->listen, operation->qp, grant_slot_of(operation)))
         return false;
@@ -173,7 +173,7 @@ static int grant_see(struct shuntd *shuntd, struct operation *operation)
 {
     uint64_t taken_at, made;
     const enum listen_granted what = listen_granted(shuntd->listen, operation->qp, grant_slot_of(operation), &taken_at, &made);
-    if (what == LISTEN_GRANTED || BROKEN("offer-unseen"))
+    if (what == LISTEN_GRANTED || BROKEN("grant-unseen"))
         return 0;
     int code = operation_is_prefetched(operation) ? grant_claim(shuntd, operation, taken_at) : 0;
     return code == 0 && what == LISTEN_DONE ? grant_finish(shuntd, operation, made) : code;

@@ -329,7 +329,7 @@ static int prefetch_reserve_more(struct shuntd *shuntd, struct stream *stream, c
     return code < 0 ? code : 0;
 }
 
-/* Offering. */
+/* Granting. */
 
 /* The operation on a name that was predicted, which is begun if its home is here. NULL: there is none. */
 static int prefetch_prefetched(struct shuntd *shuntd, const struct operation *like, const char *name, size_t length,

@@ -66,7 +66,7 @@ void reply_flush(struct shuntd *shuntd)
 
 int reply_block(struct shuntd *shuntd, struct link *waiting, const struct listen_request *request)
 {
-    HOOK("request-parked");
+    HOOK("request-blocked");
     int code = home_block(shuntd->home, waiting, request);
     return code == 0 ? REPLY_BLOCKED : code;
 }

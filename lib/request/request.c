@@ -707,7 +707,7 @@ static int request_take_from(struct request_channel *mine, struct held_qp *held,
     if (hold->word != 0 && channel_is_alive(mine->channel)) {
         hold->grant = (uint32_t)slot + 1;
         __atomic_store_n(&held->grant, ((uint32_t)slot + 1) % CHANNEL_GRANTS, __ATOMIC_RELAXED);
-        HOOK("offer-taken");
+        HOOK("grant-taken");
         return 0;
     }
     const int code = hold->word != 0 ? -EHOSTDOWN : -ENOENT;

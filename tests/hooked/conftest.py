@@ -148,7 +148,7 @@ class Stage:
     def __init__(self, session, build, area):
         self.session, self.area = session, area
         self.calls, self.broken = [], {}
-        self.parked = Meeting(area / "blocked")
+        self.blocked = Meeting(area / "blocked")
         self.meetings = 0
         self.out = session.root / "out"
         self.out.mkdir()
@@ -176,7 +176,7 @@ class Stage:
         """Daemons of three nodes and a directory `out`; the guard is taken away everywhere. Two nodes have used it, so that
         it is delegated to none; else the first one that does has it."""
         self.broken = {"SHUNT_BREAK": guard} if guard else {}
-        hooks = ",".join([self.parked.seen_at("request-parked"), *hooks])
+        hooks = ",".join([self.blocked.seen_at("request-blocked"), *hooks])
         self.session.start(*NODES, placement=placement, SHUNT_HOOKS=hooks, **self.broken, **settings)
         assert self.session.homes() == list(NODES)
         for node in "ab" if used else "":
@@ -187,7 +187,7 @@ class Stage:
         return Meeting(self.area / f"meeting-{self.meetings}")
 
     def call(self, node, line, *hooks, **settings):
-        self.parked.again()
+        self.blocked.again()
         call = Call(self, node, self.translated(line), **({"SHUNT_HOOKS": ",".join(hooks)} if hooks else {}), **self.broken, **settings)
         self.calls.append(call)
         return call
@@ -214,7 +214,7 @@ class Stage:
 
     def waits(self, call):
         """A call that has to wait for another does; or it has ended, and the test sees that it should not have."""
-        wait_until(lambda: self.parked.is_reached() or call.has_ended(), f"{call.line} to wait")
+        wait_until(lambda: self.blocked.is_reached() or call.has_ended(), f"{call.line} to wait")
 
     def end(self):
         for call in self.calls:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # SPDX-FileCopyrightText: The shunt authors
-"""Names that a process takes without a question, since its daemon has offered them: at each moment at which somebody else may
+"""Names that a process takes without a question, since its daemon has granted them: at each moment at which somebody else may
 come. Each is forced again with its guard taken away, and must then go wrong."""
 
 import os
@@ -36,7 +36,7 @@ def granted(stage, call):
     return call
 
 
-def taker(stage, number, held, *, hook="offer-taken", removes=False):
+def taker(stage, number, held, *, hook="grant-taken", removes=False):
     """A process on c has taken what it was granted, and is about to make or remove 'n', or has done so."""
     call = "os.unlink" if removes else "make"
     line = f"{row(stage, number, call)}, {armed(held)}, {call}('n')"
@@ -46,7 +46,7 @@ def taker(stage, number, held, *, hook="offer-taken", removes=False):
     return call
 
 
-@guarded("offer-kept")
+@guarded("grant-kept")
 @pytest.mark.parametrize("node, asking, answer", [*((node, f"{call}('n')", "EEXIST") for node in "cab" for call in ("make", "os.mkdir")),
                                                   *((node, "os.path.exists('n')", "True") for node in "cb")])
 def test_who_asks_for_what_was_taken_waits(stage, build, guard, node, asking, answer):
@@ -66,7 +66,7 @@ def test_who_asks_for_what_was_taken_waits(stage, build, guard, node, asking, an
 
 
 @pytest.mark.parametrize("home", ["a", "c"])
-@pytest.mark.parametrize("hook, there", [("offer-taken", False), ("create-made", True)])
+@pytest.mark.parametrize("hook, there", [("grant-taken", False), ("create-made", True)])
 def test_a_listing_does_not_wait_for_who_has_taken_a_name(stage, build, home, hook, there):
     """At its home, where any name that is being made is looked for where it will be: be that another node or its taker's."""
     number = in_a_row(stage, build, home)
@@ -94,7 +94,7 @@ def test_who_asks_for_what_is_being_removed_waits(stage, build, node, asking, an
     assert (asks.answer(), remover.answer().split()[-1]) == (answer, "None)")
 
 
-@guarded("offer-unseen")
+@guarded("grant-unseen")
 @NODES
 def test_what_was_made_by_a_grant_is_there(stage, build, guard, node):
     """Though its daemon has not heard of it."""
@@ -122,7 +122,7 @@ def test_a_directory_has_changed_when_a_name_was_made_by_a_grant(stage, build, g
     expect(guard, answer.endswith("True)"))
 
 
-@pytest.mark.parametrize("hook, there", [("offer-taken", False), ("create-made", True)])
+@pytest.mark.parametrize("hook, there", [("grant-taken", False), ("create-made", True)])
 @pytest.mark.parametrize("node", ["c", "b"])
 def test_who_dies_with_what_it_took(stage, build, hook, there, node):
     number = in_a_row(stage, build)
@@ -134,7 +134,7 @@ def test_who_dies_with_what_it_took(stage, build, hook, there, node):
     assert stage.does(node, "make('n')") == ("EEXIST" if there else "None")
 
 
-@pytest.mark.parametrize("hook", ["offer-taken", "create-made"])
+@pytest.mark.parametrize("hook", ["grant-taken", "create-made"])
 def test_a_daemon_that_dies_waits_for_who_has_taken_something(stage, build, hook):
     """Its successor reads the directory when that is on disk."""
     number = in_a_row(stage, build)

@@ -64,13 +64,13 @@ def guard_of_daemons():
 
 
 @pytest.fixture
-def parked(tmp_path):
+def blocked(tmp_path):
     """Where a daemon tells that a process waits for the end of another's operation."""
-    return conftest.Meeting(tmp_path / "parked")
+    return conftest.Meeting(tmp_path / "blocked")
 
 
 @pytest.fixture
-def nodes(build, tmp_path, parked, are_known, guard_of_daemons):
+def nodes(build, tmp_path, blocked, are_known, guard_of_daemons):
     root, run = tmp_path / "root", tmp_path / "run"
     root.mkdir()
     run.mkdir()
@@ -78,7 +78,7 @@ def nodes(build, tmp_path, parked, are_known, guard_of_daemons):
     kernels = Kernels(tmp_path, root, taken_away)
     session = conftest.several_nodes.Session(conftest.one_node.Shunt(build), root, run, kernels)
     try:
-        session.start(*NODES, placement="auto", SHUNT_HOOKS=parked.seen_at("request-parked"))
+        session.start(*NODES, placement="auto", SHUNT_HOOKS=blocked.seen_at("request-blocked"))
         yield session
         for node in NODES:
             session.at("stop", node)
@@ -167,7 +167,7 @@ SEEN = {"opened": ("open('d/NAME').read()", "new"), "found": ("os.path.exists('d
 @guarded("missed-is-gone")
 @pytest.mark.parametrize("are_known", [True, False])
 @pytest.mark.parametrize("call", SEEN)
-def test_what_is_replaced_is_there_all_the_time(nodes, build, parked, tmp_path, call, guard, are_known):
+def test_what_is_replaced_is_there_all_the_time(nodes, build, blocked, tmp_path, call, guard, are_known):
     """The kernel of b misses it, and the daemons do not know yet how the rename went. NFS misses it even where it keeps no names."""
     on(nodes, "a", "os.mkdir('d')")
     name = at_home_on_b(nodes, build, "d")
@@ -177,9 +177,9 @@ def test_what_is_replaced_is_there_all_the_time(nodes, build, parked, tmp_path, 
     done = conftest.Meeting(tmp_path / "done")
     rename = begins(nodes, "a", f"os.rename('d/t', 'd/{name}')", done.at("rename-done"))
     done.reached()
-    parked.again()
+    blocked.again()
     look = begins(nodes, "b", line, SHUNT_BREAK=guard or "")
-    conftest.wait_until(lambda: parked.is_reached() or look.poll() is not None, "b's look")
+    conftest.wait_until(lambda: blocked.is_reached() or look.poll() is not None, "b's look")
     done.go()
     assert answered(rename) == "None"
     expect(guard, answered(look) == seen)

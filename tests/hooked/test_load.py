@@ -28,7 +28,7 @@ class Shared:
         """`hooks`: those of each node's daemon."""
         self.stage.broken = {key: value for key, value in settings.items() if key == "SHUNT_BREAK"}
         for node in conftest.NODES:
-            of_node = ",".join([self.stage.parked.seen_at("request-parked"), *(hooks or {}).get(node, [])])
+            of_node = ",".join([self.stage.blocked.seen_at("request-blocked"), *(hooks or {}).get(node, [])])
             self.session.start(node, **{**settings, "SHUNT_HOOKS": of_node})
         assert self.session.homes() == list(conftest.NODES)
 

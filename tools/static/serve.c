@@ -21,7 +21,7 @@ static struct {
     int listener;
     struct serve_board *board;
     sem_t lead;
-    atomic_uint parked, count;
+    atomic_uint idle, count;
 } serve_state;
 
 static void serve_start_another(void);
@@ -29,7 +29,7 @@ static void serve_start_another(void);
 /* Before what may last: another one waits for calls meanwhile. */
 static void serve_hand_on(void)
 {
-    if (atomic_load(&serve_state.parked) == 0)
+    if (atomic_load(&serve_state.idle) == 0)
         serve_start_another();
     sem_post(&serve_state.lead);
 }
@@ -61,10 +61,10 @@ static void *serve_work(void *of)
     SYS1(SYS_unshare, CLONE_FS);
     while (arguments != NULL) {
         if (!leads) {
-            atomic_fetch_add(&serve_state.parked, 1);
+            atomic_fetch_add(&serve_state.idle, 1);
             while (sem_wait(&serve_state.lead) != 0)
                 continue;
-            atomic_fetch_sub(&serve_state.parked, 1);
+            atomic_fetch_sub(&serve_state.idle, 1);
         }
         if (!serve_receive(call))
             break;
