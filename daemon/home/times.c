@@ -3,7 +3,6 @@
 
 /* The times of directories that have names in mirrors. */
 
-#include "base/clock.h"
 #include "base/hook.h"
 #include "home/home.h"
 #include "index/index.h"
@@ -64,13 +63,13 @@ void home_dir_announce(struct home *home, struct home_dir *dir)
 {
     if (!list_empty(&dir->unannounced))
         return;
-    dir->unannounced_since = clock_monotonic();
+    dir->unannounced_since = *home->uses.now;
     list_append(&home->unannounced, &dir->unannounced);
 }
 
 int home_dir_note_change(struct home *home, struct home_dir *dir, uint64_t at)
 {
-    dir->changed_at = clock_monotonic();
+    dir->changed_at = *home->uses.now;
     dir->change_count++;
     if (at <= dir->times.changed)
         return 0;
@@ -102,7 +101,7 @@ int home_dir_merge_times(struct home *home, struct home_dir *dir, const struct h
     if (dir->times.changed == 0 || dir->times.written) {
         list_remove(&dir->unwritten);
     } else if (waits && dir->times.changed == word->changed) {
-        dir->changed_at = clock_monotonic() + HOME_TIMES_PATIENCE;
+        dir->changed_at = *home->uses.now + HOME_TIMES_PATIENCE;
         times_wait_to_be_written(home, dir);
     }
     return home_dir_publish_times(home, dir);
