@@ -15,25 +15,11 @@
 #include "shim/operations.h"
 #include "shim/root_of.h"
 
-/* The place without the slashes after it, which would lead through a link: in scratch->real, where it may be already. */
-static const char *operate_open_without_slash(struct target *t)
-{
-    if (!t->slash)
-        return t->real_path;
-    char *real = t->scratch->real;
-    size_t length = strlen(t->real_path);
-    while (length > 0 && t->real_path[length - 1] == '/')
-        length--;
-    memmove(real, t->real_path, length);
-    real[length] = '\0';
-    return real;
-}
-
 /* Is what is known of the name true? 0, -ENOENT, or another -errno. */
 static int operate_open_there(struct target *t)
 {
     struct statx stat;
-    return (int)TARGET_CALL(t, sys_statx(t->real_at, operate_open_without_slash(t), AT_SYMLINK_NOFOLLOW, STATX_TYPE, &stat));
+    return (int)TARGET_CALL(t, sys_statx(t->real_at, target_without_slash(t), AT_SYMLINK_NOFOLLOW, STATX_TYPE, &stat));
 }
 
 /* A number in /proc/sys/fs; 0 where there is none. */
@@ -88,7 +74,7 @@ static int operate_open_known(struct target *t, int flags, mode_t mode)
         code = operate_open_there(t);
         if (code == 0 && BROKEN("loser-unlinks"))
             sys_unlinkat(t->real_at, t->real_path, 0);
-        return code != 0 ? code : exclusive ? -EEXIST : -EISDIR;
+        return code != 0 ? code : exclusive ? -EEXIST : target_was_replaced(t) ? TARGET_RETRY : -EISDIR;
     }
     if ((flags & O_CREAT) && t->sticky && (code = operate_open_may_in_sticky(t)) != 0)
         return code;

@@ -253,7 +253,16 @@ int rename_checks_paths(struct rename *r)
     return rename_checks_walk(r, PATHS);
 }
 
+static bool rename_checks_was_replaced(struct side *side)
+{
+    return side->is_managed && target_was_replaced(&side->target);
+}
+
 int rename_checks_found(struct rename *r)
 {
-    return rename_checks_walk(r, FOUND);
+    const int code = rename_checks_walk(r, FOUND);
+    if (code == 0)
+        return 0;
+    const bool was_old = rename_checks_was_replaced(r->from), was_new = rename_checks_was_replaced(r->to);
+    return was_old || was_new ? TARGET_RETRY : code;
 }

@@ -28,7 +28,7 @@ struct rename {
 
 /* What is decided by the two paths, before any name is looked up: 0 or -errno. To be asked once. */
 int rename_checks_paths(struct rename *);
-/* The names have been looked up (old, new): 0, go on, or -errno. To be asked again after each look. */
+/* The names have been looked up (old, new): 0, go on, -errno, or TARGET_RETRY. To be asked again after each look. */
 int rename_checks_found(struct rename *);
 /* Are both the same name in the same directory? */
 bool rename_checks_is_same_name(const struct rename *);

@@ -143,6 +143,8 @@ int target_place_at(struct target *, const char *place, size_t length);
 /* The same for a call that makes the name, which does not go by what this node's kernel remembers of it, but where that
  * remembers a file: after -EEXIST target_refresh is to follow. */
 int target_place_new(struct target *, const char *place, size_t length);
+/* real_path without the slashes after it, which would lead through a link: in scratch->real, where it may be already. */
+const char *target_without_slash(struct target *);
 /* What this node's kernel remembers of the names in real_path's directory may be out of date (names_are_kept): it looks them up
  * again after this. target_place and target_place_at do it. */
 void target_refresh(struct target *);
@@ -221,6 +223,10 @@ bool target_was_away(const struct target *);
 /* The same as target_recheck of what was to be changed at real_path, and was held: if the node whose branch that is was
  * lost, the branch has another name now. Where nothing was there, and that is all that is known, a few times. */
 bool target_has_moved(struct target *, long *result);
+
+/* A program without the shim may have put something of another type in the place of what is known, or nothing: then the index
+ * is told. Is something else known by now? It costs a look, and is for what would fail because of the type. */
+bool target_was_replaced(struct target *);
 
 /* A name that the home did not know has been taken out of the trunk by a plain call. If somebody made it
  * there just before, the home knows it by now: it is to forget it. */

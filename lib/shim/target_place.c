@@ -54,6 +54,19 @@ void target_refresh(struct target *t)
         sys_statx(t->real_at, text, AT_STATX_FORCE_SYNC, STATX_MTIME | STATX_CTIME, &stat);
 }
 
+const char *target_without_slash(struct target *t)
+{
+    if (!t->slash)
+        return t->real_path;
+    char *real = t->scratch->real;
+    size_t length = strlen(t->real_path);
+    while (length > 0 && t->real_path[length - 1] == '/')
+        length--;
+    memmove(real, t->real_path, length);
+    real[length] = '\0';
+    return real;
+}
+
 int target_place_at(struct target *t, const char *place, size_t length)
 {
     int code = target_place_new(t, place, length);

@@ -122,6 +122,18 @@ static bool target_recheck_root(struct target *t, long *result)
     return true;
 }
 
+bool target_was_replaced(struct target *t)
+{
+    struct statx stat;
+    const uint8_t known = t->found.entry.type;
+    if (!t->found.known)
+        return false;
+    const long code = TARGET_CALL(t, sys_statx(t->real_at, target_without_slash(t), AT_SYMLINK_NOFOLLOW, STATX_TYPE, &stat));
+    if (code == 0 && (stat.stx_mode >> 12 & 15) != known)
+        target_forget(t);
+    return !t->found.known || t->found.entry.type != known;
+}
+
 bool target_recheck(struct target *t, long *result)
 {
     if (!t->found.known && *result >= 0 && !t->foreign)

@@ -414,6 +414,7 @@ OF_A_FILE = [("make('{}', flags=0)", "None"), ("read('{}')", "text"), ("os.stat(
 OF_A_DIRECTORY = [("make('{}', flags=0)", "EISDIR"), ("os.open('{}', os.O_CREAT | os.O_RDONLY)", "EISDIR"), ("make('{}')", "EEXIST"),
                   ("os.listdir('{}')", "[]"), ("make('{}/file')", "None"), ("os.unlink('{}')", "EISDIR"), ("os.mkdir('{}')", "EEXIST"),
                   ("os.rmdir('{}')", "None"), ("os.rename('file', '{}')", "EISDIR"), ("os.rename('{}', 'other')", "None"),
+                  ("os.rename('{}/', 'another')", "None"),
                   ("[entry.is_dir() for entry in os.scandir() if entry.name == '{}']", "[True]")]
 
 
@@ -461,6 +462,30 @@ def test_a_directory_that_a_program_without_the_shim_puts_in_place_of_a_file_is_
         file.unlink()
         file.mkdir()
     assert come_to(stage, node, OF_A_DIRECTORY, *(file.name for file in files)) == [answer for _, answer in OF_A_DIRECTORY]
+
+
+# Of what is no directory, but for a link.
+OF_NO_DIRECTORY = [("os.close(os.open('{}', os.O_CREAT | os.O_RDWR))", "None"), ("os.close(os.open('{}', os.O_CREAT | os.O_EXCL))", "EEXIST"),
+                   ("os.mkdir('{}')", "EEXIST"), ("os.rmdir('{}')", "ENOTDIR"), ("os.unlink('{}')", "None"),
+                   ("os.rename('{}/', 'moved')", "ENOTDIR"), ("os.rename('file', '{}')", "None")]
+
+
+@pytest.mark.parametrize("node", ["a", "b"])
+@pytest.mark.parametrize("puts, answers", [
+    (lambda path: path.touch(), {}), (os.mkfifo, {}), (lambda path: path.symlink_to("no/where"), {0: "ENOENT"}),
+    (lambda path: path.symlink_to("link-leads-here"), {})], ids=["file", "fifo", "link", "link-to-make"])
+def test_what_a_program_without_the_shim_puts_in_place_of_a_directory_is_none(stage, node, puts, answers):
+    stage.begin()
+    stage.does("c", "make('file', 'text')")
+    places = [stage.out / f"name-{number}" for number, _ in enumerate(OF_NO_DIRECTORY)]
+    for place in places:
+        place.mkdir()
+    assert stage.does(node, f"all(os.path.isdir(path) for path in {[place.name for place in places]!r})") == "True"
+    for place in places:
+        place.rmdir()
+        puts(place)
+    expected = [answers.get(number, answer) for number, (_, answer) in enumerate(OF_NO_DIRECTORY)]
+    assert come_to(stage, node, OF_NO_DIRECTORY, *(place.name for place in places)) == expected
 
 
 @guarded("victims-place")
