@@ -30,7 +30,7 @@ static int operate_rename_load_both(struct target *from, struct target *to)
 static int operate_rename_adopt(struct target *from)
 {
     struct statx stat;
-    int code = (int)TARGET_CALL(from, sys_statx(from->real_at, from->real_path, AT_SYMLINK_NOFOLLOW, KIND, &stat));
+    int code = (int)TARGET_CALL(from, sys_statx(from->real_at, target_without_slash(from), AT_SYMLINK_NOFOLLOW, KIND, &stat));
     return code == 0 ? target_look(from) : code;
 }
 

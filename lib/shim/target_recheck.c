@@ -19,7 +19,8 @@
 static void target_recheck_adopt(struct target *t)
 {
     struct statx stat;
-    if (sys_statx(t->at, t->path, AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_INO, &stat) != 0)
+    if (target_place_new(t, NULL, 0) != 0 ||
+        sys_statx(t->real_at, target_without_slash(t), AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_INO, &stat) != 0)
         return;
     HOOK("adopt-found");
     struct message message = {

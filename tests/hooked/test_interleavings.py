@@ -470,6 +470,16 @@ OF_NO_DIRECTORY = [("os.close(os.open('{}', os.O_CREAT | os.O_RDWR))", "None"), 
                    ("os.rename('{}/', 'moved')", "ENOTDIR"), ("os.rename('file', '{}')", "None")]
 
 
+@pytest.mark.parametrize("puts, answer", [(lambda path: path.touch(), "ENOTDIR"), (os.mkfifo, "ENOTDIR"), (os.mkdir, "None"),
+                                          (lambda path: path.symlink_to("no/where"), "ENOTDIR"), (lambda path: path.symlink_to("."), "ENOTDIR")])
+def test_a_slash_behind_a_name_that_the_index_does_not_know_follows_no_link(stage, puts, answer):
+    stage.begin()
+    assert stage.does("a", "os.listdir()") == "[]"
+    puts(stage.out / "name")
+    assert stage.does("b", "os.rename('name/', 'moved')") == answer
+    assert stage.does("c", "os.listdir()") == str(["moved" if answer == "None" else "name"])
+
+
 @pytest.mark.parametrize("node", ["a", "b"])
 @pytest.mark.parametrize("puts, answers", [
     (lambda path: path.touch(), {}), (os.mkfifo, {}), (lambda path: path.symlink_to("no/where"), {0: "ENOENT"}),
