@@ -204,6 +204,13 @@ static int operate_rename_not_onto_file(struct rename *r)
     return code == 0 ? TARGET_RETRY : code;
 }
 
+/* The home keeps the new name, which the disk may not have any more. */
+static int operate_rename_kept(struct target *to)
+{
+    const int code = to->found.known ? 0 : target_look(to);
+    return code != 0 ? code : target_was_replaced(to) ? TARGET_RETRY : -EEXIST;
+}
+
 /* The home's answer: leave to rename (0, MESSAGE_EXISTS), or why nothing is to be done. */
 static int operate_rename_claim(struct rename *r)
 {
@@ -213,6 +220,8 @@ static int operate_rename_claim(struct rename *r)
         return 0;
     if (code == MESSAGE_ABSENT)
         return -ENOENT;
+    if (code == -EEXIST)
+        return operate_rename_kept(to);
     if (code == MESSAGE_EXISTS && to->unasked && from->scratch->answer.message.answer.entry[1].type != DT_REG)
         return operate_rename_not_onto_file(r);
     return code == 0 || code == MESSAGE_EXISTS ? operate_rename_held(from, to, r->flags, code, r->gone) : code;

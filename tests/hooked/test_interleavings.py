@@ -470,6 +470,16 @@ OF_NO_DIRECTORY = [("os.close(os.open('{}', os.O_CREAT | os.O_RDWR))", "None"), 
                    ("os.rename('{}/', 'moved')", "ENOTDIR"), ("os.rename('file', '{}')", "None")]
 
 
+@PAIRS
+def test_a_name_that_a_program_without_the_shim_has_removed_is_free_for_a_rename_that_replaces_nothing(stage, one, other):
+    stage.begin()
+    (stage.out / "name").touch()
+    assert stage.does(other, "make('file', 'text'), os.stat('name').st_size") == "(None, 0)"
+    (stage.out / "name").unlink()
+    assert stage.does(one, "__import__('ctypes').CDLL(None).renameat2(-100, b'file', -100, b'name', 1)") == "0"  # RENAME_NOREPLACE
+    assert stage.does(other, "os.listdir(), read('name')") == "(['name'], 'text')"
+
+
 @pytest.mark.parametrize("puts, answer", [(lambda path: path.touch(), "ENOTDIR"), (os.mkfifo, "ENOTDIR"), (os.mkdir, "None"),
                                           (lambda path: path.symlink_to("no/where"), "ENOTDIR"), (lambda path: path.symlink_to("."), "ENOTDIR")])
 def test_a_slash_behind_a_name_that_the_index_does_not_know_follows_no_link(stage, puts, answer):
