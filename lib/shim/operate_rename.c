@@ -204,11 +204,13 @@ static int operate_rename_not_onto_file(struct rename *r)
     return code == 0 ? TARGET_RETRY : code;
 }
 
-/* The home keeps the new name, which the disk may not have any more. */
-static int operate_rename_kept(struct target *to)
+/* The home keeps the new name. The disk may not have it any more, or not the old one. */
+static int operate_rename_kept(struct target *from, struct target *to)
 {
     const int code = to->found.known ? 0 : target_look(to);
-    return code != 0 ? code : target_was_replaced(to) ? TARGET_RETRY : -EEXIST;
+    if (code != 0)
+        return code;
+    return target_was_replaced(from) || target_was_replaced(to) ? TARGET_RETRY : -EEXIST;
 }
 
 /* The home's answer: leave to rename (0, MESSAGE_EXISTS), or why nothing is to be done. */
@@ -221,7 +223,7 @@ static int operate_rename_claim(struct rename *r)
     if (code == MESSAGE_ABSENT)
         return -ENOENT;
     if (code == -EEXIST)
-        return operate_rename_kept(to);
+        return operate_rename_kept(from, to);
     if (code == MESSAGE_EXISTS && to->unasked && from->scratch->answer.message.answer.entry[1].type != DT_REG)
         return operate_rename_not_onto_file(r);
     return code == 0 || code == MESSAGE_EXISTS ? operate_rename_held(from, to, r->flags, code, r->gone) : code;

@@ -470,14 +470,27 @@ OF_NO_DIRECTORY = [("os.close(os.open('{}', os.O_CREAT | os.O_RDWR))", "None"), 
                    ("os.rename('{}/', 'moved')", "ENOTDIR"), ("os.rename('file', '{}')", "None")]
 
 
+# RENAME_NOREPLACE: 0, or the name of the errno.
+REPLACES_NOTHING = ("(lambda c: c.CDLL(None, use_errno=True).renameat2(-100, b'{}', -100, b'{}', 1) and errno.errorcode[c.get_errno()])"
+                    "(__import__('ctypes'))")
+
+
 @PAIRS
 def test_a_name_that_a_program_without_the_shim_has_removed_is_free_for_a_rename_that_replaces_nothing(stage, one, other):
     stage.begin()
     (stage.out / "name").touch()
     assert stage.does(other, "make('file', 'text'), os.stat('name').st_size") == "(None, 0)"
     (stage.out / "name").unlink()
-    assert stage.does(one, "__import__('ctypes').CDLL(None).renameat2(-100, b'file', -100, b'name', 1)") == "0"  # RENAME_NOREPLACE
+    assert stage.does(one, REPLACES_NOTHING.format("file", "name")) == "0"
     assert stage.does(other, "os.listdir(), read('name')") == "(['name'], 'text')"
+
+
+def test_a_rename_that_replaces_nothing_misses_its_old_name_first(stage):
+    stage.begin()
+    (stage.out / "name").touch()
+    assert stage.does("b", "make('file'), os.stat('name').st_size") == "(None, 0)"
+    (stage.out / "name").unlink()
+    assert stage.does("a", REPLACES_NOTHING.format("name", "file")) == "ENOENT"
 
 
 @pytest.mark.parametrize("puts, answer", [(lambda path: path.touch(), "ENOTDIR"), (os.mkfifo, "ENOTDIR"), (os.mkdir, "None"),
