@@ -12,7 +12,7 @@
 /* So many creates by alternating processes call for one more leaf to be open: a process that makes its files
  * alone in a directory never reaches it, two that create at the same time do within some hundred files. */
 #define ALTERNATIONS_FOR_A_LEAF 64
-/* What a leaf that another node looked into holds before its owner leaves it (coordinator/placement.h): at first
+/* What a leaf that another node looked into holds before its owner goes on in another one: at first
  * this, so that a look at each of a few files does not cost a directory each; and twice as much after so many
  * leaves, so that a million files never make more than some 200 of them. With each leaf twice as much as in
  * the one before was measured on CephFS, too: where another node opens each file 100 files after it was made,

@@ -117,7 +117,7 @@ byte telling;                    /* HELD items on their way */
 mtype asking[8] = NOTHING;
 byte asked[8];                         /* which daemon */
 byte meanwhile[8], to[8], told_ino[8]; /* the entry in its question, as it is put when it is marked */
-bool waiting[8];                        /* the question waits at its home */
+bool waiting[8];                       /* the question waits at its home */
 byte result[8];
 bool mine[8];              /* its home gave it the name */
 bool marked[8];            /* readers know */
