@@ -423,6 +423,21 @@ def come_to(stage, node, calls, *names):
     return eval(stage.does(node, f"[result(line) for line in {[line.format(name) for (line, _), name in zip(calls, names)]!r}]"))
 
 
+def come_to_replaced(stage, node, calls, makes, replaces):
+    """What the calls answer on a node, each of a name that it knows, in whose place a program without the shim puts something."""
+    stage.begin()
+    stage.does("c", "make('file', 'text')")
+    places = [stage.out / f"name-{number}" for number, _ in enumerate(calls)]
+    for place in places:
+        makes(place)
+    natively = [(seen.st_mode, seen.st_size, seen.st_ino) for seen in map(os.stat, places)]
+    line = "[(seen.st_mode, seen.st_size, seen.st_ino) for seen in map(os.stat, {!r})]".format([place.name for place in places])
+    assert stage.does(node, line) == str(natively)
+    for place in places:
+        replaces(place)
+    return come_to(stage, node, calls, *(place.name for place in places))
+
+
 def test_a_link_that_has_the_inode_of_the_file_that_was_there_is_a_link(stage):
     """The file is in the trunk, and other nodes remember it. What file system gives the number again does so at once."""
     stage.begin(placement="auto")
@@ -438,30 +453,14 @@ def test_a_link_that_has_the_inode_of_the_file_that_was_there_is_a_link(stage):
 @pytest.mark.parametrize("node", ["a", "b"])
 @pytest.mark.parametrize("calls, leads_to", [(OF_NOTHING, "no/where"), (OF_A_FILE, "file")], ids=["nothing", "file"])
 def test_a_link_that_a_program_without_the_shim_puts_in_place_of_a_file_is_followed(stage, node, calls, leads_to):
-    stage.begin()
-    stage.does("c", "make('file', 'text')")
-    files = [stage.out / f"name-{number}" for number, _ in enumerate(calls)]
-    for file in files:
-        file.touch()
-    assert stage.does(node, f"[os.stat(path).st_size for path in {[file.name for file in files]!r}]") == str([0] * len(files))
-    for file in files:
-        file.unlink()
-        file.symlink_to(leads_to)
-    assert come_to(stage, node, calls, *(file.name for file in files)) == [answer for _, answer in calls]
+    seen = come_to_replaced(stage, node, calls, pathlib.Path.touch, lambda file: (file.unlink(), file.symlink_to(leads_to)))
+    assert seen == [answer for _, answer in calls]
 
 
 @pytest.mark.parametrize("node", ["a", "b"])
 def test_a_directory_that_a_program_without_the_shim_puts_in_place_of_a_file_is_one(stage, node):
-    stage.begin()
-    stage.does("c", "make('file', 'text')")
-    files = [stage.out / f"name-{number}" for number, _ in enumerate(OF_A_DIRECTORY)]
-    for file in files:
-        file.touch()
-    assert stage.does(node, f"[os.stat(path).st_size for path in {[file.name for file in files]!r}]") == str([0] * len(files))
-    for file in files:
-        file.unlink()
-        file.mkdir()
-    assert come_to(stage, node, OF_A_DIRECTORY, *(file.name for file in files)) == [answer for _, answer in OF_A_DIRECTORY]
+    seen = come_to_replaced(stage, node, OF_A_DIRECTORY, pathlib.Path.touch, lambda file: (file.unlink(), file.mkdir()))
+    assert seen == [answer for _, answer in OF_A_DIRECTORY]
 
 
 # Of what is no directory, but for a link.
@@ -508,17 +507,8 @@ def test_a_slash_behind_a_name_that_the_index_does_not_know_follows_no_link(stag
     (lambda path: path.touch(), {}), (os.mkfifo, {}), (lambda path: path.symlink_to("no/where"), {0: "ENOENT"}),
     (lambda path: path.symlink_to("link-leads-here"), {})], ids=["file", "fifo", "link", "link-to-make"])
 def test_what_a_program_without_the_shim_puts_in_place_of_a_directory_is_none(stage, node, puts, answers):
-    stage.begin()
-    stage.does("c", "make('file', 'text')")
-    places = [stage.out / f"name-{number}" for number, _ in enumerate(OF_NO_DIRECTORY)]
-    for place in places:
-        place.mkdir()
-    assert stage.does(node, f"all(os.path.isdir(path) for path in {[place.name for place in places]!r})") == "True"
-    for place in places:
-        place.rmdir()
-        puts(place)
-    expected = [answers.get(number, answer) for number, (_, answer) in enumerate(OF_NO_DIRECTORY)]
-    assert come_to(stage, node, OF_NO_DIRECTORY, *(place.name for place in places)) == expected
+    seen = come_to_replaced(stage, node, OF_NO_DIRECTORY, pathlib.Path.mkdir, lambda place: (place.rmdir(), puts(place)))
+    assert seen == [answers.get(number, answer) for number, (_, answer) in enumerate(OF_NO_DIRECTORY)]
 
 
 @guarded("victims-place")
