@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/hook.h"
 #include "counters.h"
 #include "json.h"
 #include "request/request.h"
@@ -78,45 +79,52 @@ static void command_status_ask_all(struct standing *standing)
 }
 
 /* It is told of the node that was asked for; else of one that lives and answers, of one that lives, or of the first. */
-static void command_status_look_at_session(struct standing *standing)
+static void command_status_choose_member(struct standing *standing)
 {
     const struct session *session = &standing->session;
     const char *node = standing->asking->node;
     const struct session_member *named = node ? session_find_node(session, node) : NULL;
     standing->nobody = node && !named;
-    if (standing->nobody)
-        error_report("%s: no daemon of its session is named '%s' (run 'shunt status --root %s' to see their names)",
-                     standing->root, node, standing->root);
     standing->member = named ? named : session_living(session);
     if (!standing->member)
         standing->member = session->members;
     standing->lives = session_lives(standing->member);
-    if (named)
-        command_status_ask(standing, named);
+}
+
+static void command_status_look_at_session(struct standing *standing)
+{
+    const struct session *session = &standing->session;
+    const char *node = standing->asking->node;
+    if (standing->nobody)
+        error_report("%s: no daemon of its session is named '%s' (run 'shunt status --root %s' to see their names)",
+                     standing->root, node, standing->root);
+    else if (node)
+        command_status_ask(standing, standing->member);
     for (size_t i = 0; i < session->count && !node && !standing->counted; i++)
         command_status_ask(standing, &session->members[i]);
     if (standing->asking->all)
         command_status_ask_all(standing);
 }
 
-/* Has the daemon that is asked for crashed, and is somebody about to start another one? */
-static bool command_status_is_restarted(const struct session *session, const char *node)
+/* Has the daemon that is asked for crashed, and is another one about to be started? */
+static bool command_status_is_restarted(const struct standing *standing)
 {
-    const struct session_member *member = node ? session_find_node(session, node) : session_living(session);
-    if (!node && !member && session->count > 0)
-        member = session->members;
-    return member && session_lives(member) == 0 && request_supervisor(member->run_dir) != 0;
+    return !standing->nobody && standing->lives == 0 && request_supervisor(standing->member->run_dir) != 0;
 }
 
-/* Programs wait for that one, too. */
+/* Programs wait for that one, too. One that crashes once its member is chosen was alive when it was asked for. */
 static int command_status_read(struct standing *standing)
 {
     const struct timespec pause = clock_split(20 * CLOCK_MILLISECOND);
     const uint64_t until = clock_monotonic() + RESTART_PATIENCE;
     for (;;) {
         int error = session_read(standing->root, &standing->session);
-        if (error != 0 || clock_monotonic() > until || !command_status_is_restarted(&standing->session, standing->asking->node))
+        if (error != 0)
             return error;
+        HOOK("status-read");
+        command_status_choose_member(standing);
+        if (!command_status_is_restarted(standing) || clock_monotonic() > until)
+            return 0;
         session_finish(&standing->session);
         clock_sleep(&pause);
     }
@@ -153,8 +161,15 @@ static const char *command_status_state(const struct standing *standing)
     return command_status_life(standing->lives);
 }
 
-static void command_status_print_members_json(struct json *json, const struct session *session)
+/* The one that is told of is as it was when it was chosen, or members and session would differ. */
+static const char *command_status_member_life(const struct standing *standing, const struct session_member *member)
 {
+    return command_status_life(member == standing->member ? standing->lives : session_lives(member));
+}
+
+static void command_status_print_members_json(struct json *json, const struct standing *standing)
+{
+    const struct session *session = &standing->session;
     json_open(json, "members", '[');
     for (size_t i = 0; i < session->count; i++) {
         const struct session_member *member = &session->members[i];
@@ -164,7 +179,7 @@ static void command_status_print_members_json(struct json *json, const struct se
         json_text(json, "branch", member->branch);
         json_text(json, "host", member->host);
         json_number(json, "pid", member->pid);
-        json_text(json, "state", command_status_life(session_lives(member)));
+        json_text(json, "state", command_status_member_life(standing, member));
         json_text(json, "home", session_part_word(member->home));
         json_unsigned(json, "since_ns", member->since);
         json_text(json, "run_dir", member->run_dir);
@@ -186,7 +201,7 @@ static void command_status_print_session_json(struct json *json, const struct st
     json_unsigned(json, "since_ns", session->since);
     json_text(json, "run_dir", member->run_dir);
     json_unsigned(json, "epoch", session->epoch);
-    command_status_print_members_json(json, session);
+    command_status_print_members_json(json, standing);
 }
 
 static void command_status_print_json(struct json *json, const struct standing *standing)
@@ -210,14 +225,15 @@ static void command_status_print_json(struct json *json, const struct standing *
     json_close(json, '}');
 }
 
-static void command_status_print_members(const struct session *session)
+static void command_status_print_members(const struct standing *standing)
 {
+    const struct session *session = &standing->session;
     printf("  epoch    %llu, %zu member%s\n", (unsigned long long)session->epoch, session->count,
            session->count == 1 ? "" : "s");
     for (size_t i = 0; i < session->count; i++) {
         const struct session_member *member = &session->members[i];
         printf("  member   %u: node %s on host %s, process %d, branch %s, %s, home: %s\n", member->number, member->node,
-               member->host, (int)member->pid, member->branch, command_status_life(session_lives(member)),
+               member->host, (int)member->pid, member->branch, command_status_member_life(standing, member),
                session_part_word(member->home));
     }
 }
@@ -239,7 +255,7 @@ static void command_status_print_words(const struct standing *standing)
                                                      : "on another host (run 'shunt status' there)");
     printf("  branch   %s (of %zu)\n", standing->member->branch, standing->branches);
     printf("  run dir  %s\n", standing->member->run_dir);
-    command_status_print_members(&standing->session);
+    command_status_print_members(standing);
     if (standing->counted)
         counters_print(&standing->counters);
     if (standing->all_error == 0) {
