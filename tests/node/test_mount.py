@@ -3,6 +3,7 @@
 """`shunt mount`: what programs without the library see of a root through FUSE is what those under shunt see, at once, and
 what calls answer there is what they answer on a plain directory."""
 
+import concurrent.futures
 import errno
 import fcntl
 import json
@@ -21,7 +22,7 @@ import pytest
 
 from conftest import (IS_SUPERUSER, PYTHON, REPOSITORY, Shunt, assert_equal_snapshots, assert_equal_text, environment, is_running, run,
                       snapshot, wait_until)
-from daemons import end_mount_server
+from daemons import end_mount_server, standing_still, supervisor_of
 from test_failures import NOBODY, Session, as_nobody, everybodys, one_sentence, session, started  # noqa: F401: fixtures
 
 sys.path.append(str(REPOSITORY / "tests" / "same"))
@@ -479,6 +480,22 @@ def test_a_daemon_that_crashes_beneath(mount):
     assert sorted(os.listdir(mount.at / "out")) == ["after", "before"]
     mount.umount().check()
     assert mount.session.names("out") == ["after", "before"]
+
+
+def test_a_daemon_that_is_started_again_just_then(unmounted):
+    """Between its crash and the start of another one, the root is mounted to be written, too."""
+    daemon = unmounted.session.daemon()
+    supervisor, = supervisor_of(daemon)
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        with standing_still(supervisor):
+            os.kill(daemon, signal.SIGKILL)
+            wait_until(lambda: not is_running(daemon))
+            mounting = pool.submit(unmounted.mount)
+            wait_until(lambda: unmounted.find_server() is not None or mounting.done())
+        done = mounting.result()
+    assert done.check() == "" and done.err == ""
+    (unmounted.at / "out" / "f").write_text("1")
+    assert unmounted.session.names("out") == ["f"]
 
 
 def test_a_session_that_ends_beneath(mount):
