@@ -284,7 +284,8 @@ int main(int argc, char *argv[])
     if ((serves || (again && shuntd.stop == 0)) && code != 0 && shuntd.supervisor != 0 && !shuntd.root_gone)
         _exit(1); /* as after a crash: processes wait for the next one, which takes over */
     const bool log_stays = (serves && code != 0) || shuntd.root_gone;
-    const int log = !serves || log_stays || shuntd.options.foreground ? -1 : kept_log_open(shuntd.run_dir);
+    const bool log_goes = (serves || again) && !log_stays && !shuntd.options.foreground;
+    const int log = log_goes ? kept_log_open(shuntd.run_dir) : -1;
     start_undo(&shuntd, log_stays);
     keep_log(&shuntd.options, log);
     return code == 0 || (again && shuntd.root_gone) ? 0 : 1;

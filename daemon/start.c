@@ -823,6 +823,7 @@ static int start_await_others(struct shuntd *shuntd)
 {
     char beginning[SESSION_RUN_MAX];
     struct text t;
+    HOOK("session-claimed");
     const struct session_member *home = session_home(&shuntd->session);
     if (home == NULL || home->number != shuntd->me.number)
         return 0;
@@ -997,6 +998,8 @@ static void start_remove_run_dir(const struct shuntd *shuntd, bool with_log)
 void start_undo(struct shuntd *shuntd, bool failed)
 {
     bool served = shuntd->index != NULL;
+    /* After a crash, and told to end before it served: nobody holds anything of the crashed one's channel any more. */
+    const bool follows = shuntd->former_run_dir != NULL && shuntd->me.number != 0;
     shuntd->root_gone |= served && root_watch_misses(shuntd);
     start_ignore_signals();
     if (shuntd->fabric_opens)
@@ -1019,7 +1022,7 @@ void start_undo(struct shuntd *shuntd, bool failed)
     prefetch_destroy(shuntd->prefetch);
     grant_destroy(shuntd->grants);
     index_destroy(shuntd->index);
-    if (served || shuntd->root_gone)
+    if (served || follows || shuntd->root_gone)
         start_remove_run_dir(shuntd, !failed);
     else
         rmdir(shuntd->run_dir);                                        /* if it is empty: nobody else's */
