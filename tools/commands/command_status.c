@@ -68,6 +68,7 @@ static void command_status_ask(struct standing *standing, const struct session_m
         return;
     standing->counted = true;
     standing->member = member;
+    standing->lives = 1;
 }
 
 static void command_status_ask_all(struct standing *standing)
