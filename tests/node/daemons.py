@@ -5,6 +5,7 @@
 import contextlib
 import os
 import pathlib
+import re
 import signal
 import time
 
@@ -50,6 +51,11 @@ def supervisor_of(pid):
     parent = stat_of(pid)[1]
     is_one = pathlib.Path(f"/proc/{parent}/comm").read_text() == "shuntd\n"
     return [int(parent)] if is_one else []
+
+
+def pending_signals(pid):
+    text = pathlib.Path(f"/proc/{pid}/status").read_text()
+    return {int(bits, 16) for bits in re.findall(r"^(?:SigPnd|ShdPnd):\t(\w+)$", text, re.MULTILINE)}
 
 
 def states_of(pid):

@@ -22,7 +22,7 @@ import pytest
 
 from conftest import (IS_SUPERUSER, PYTHON, REPOSITORY, Shunt, assert_equal_snapshots, assert_equal_text, environment, is_running, run,
                       snapshot, wait_until)
-from daemons import end_mount_server, standing_still, supervisor_of
+from daemons import end_mount_server, pending_signals, standing_still, supervisor_of
 from test_failures import NOBODY, Session, as_nobody, everybodys, one_sentence, session, started  # noqa: F401: fixtures
 
 sys.path.append(str(REPOSITORY / "tests" / "same"))
@@ -466,11 +466,6 @@ def test_a_server_that_is_told_to_end_as_it_begins_to_wait(unmounted, area):
     late.unlink()
     wait_until(lambda: not is_running(unmounted.server))
     assert not is_mounted(unmounted.at)
-
-
-def pending_signals(pid):
-    text = pathlib.Path(f"/proc/{pid}/status").read_text()
-    return {int(bits, 16) for bits in re.findall(r"^(?:SigPnd|ShdPnd):\t(\w+)$", text, re.MULTILINE)}
 
 
 def test_a_daemon_that_crashes_beneath(mount):
