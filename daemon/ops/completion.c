@@ -120,13 +120,21 @@ static int completion_look(const struct shuntd *shuntd, const struct operation *
     return look_at_entry(shuntd, operation->dir, entry, operation->name, operation->length, stat);
 }
 
+static bool completion_is_there(const struct shuntd *shuntd, const struct operation *operation,
+                                const struct record_entry *place, uint64_t ino)
+{
+    struct statx stat;
+    return completion_look(shuntd, operation, place, &stat) == 0 && stat.stx_ino == ino;
+}
+
+/* Of two names of one file the kernel renames neither. */
 static int completion_settle_pair(struct shuntd *shuntd, struct operation *operation)
 {
     struct operation *from = operation->kind == OPERATION_RENAME_FROM ? operation : operation_partner(operation);
     struct operation *to = operation_partner(from);
-    struct statx stat;
     struct message renamed = {.type = MESSAGE_RENAMED, .result = -ECANCELED};
-    if (completion_look(shuntd, to, &to->place, &stat) == 0 && stat.stx_ino == from->before.ino)
+    if (completion_is_there(shuntd, to, &to->place, from->before.ino) &&
+        !completion_is_there(shuntd, from, &from->before, from->before.ino))
         renamed.result = 0;
     return completion_pair(shuntd, from, to, &renamed);
 }

@@ -78,9 +78,7 @@ static int rename_reason(const struct operation *from, const struct operation *t
 {
     if (!operation_had_entry(from) || (!operation_had_entry(to) && (flags & MESSAGE_EXCHANGE)))
         return MESSAGE_ABSENT;
-    if (operation_had_entry(to) && (flags & MESSAGE_NOREPLACE))
-        return -EEXIST;
-    return operation_had_entry(to) && from->before.ino == to->before.ino ? MESSAGE_SAME : 0;
+    return operation_had_entry(to) && (flags & MESSAGE_NOREPLACE) ? -EEXIST : 0;
 }
 
 /* Where the file of the old name, whose entry is `old`, will be; `to->place` is where creates of its directory go now. */

@@ -175,10 +175,24 @@ static int operate_rename_nearby(struct target *from, struct target *to, unsigne
     return operate_rename_places(from, to, flags);
 }
 
+/* By what the index says, which a program without the shim may have made untrue. */
+static bool operate_rename_is_of_one_file(const struct message *answer)
+{
+    return answer->result == MESSAGE_EXISTS && answer->answer.entry[0].ino == answer->answer.entry[1].ino;
+}
+
+/* Of two names of one file the kernel renames neither, and says that it has. */
+static bool operate_rename_did_nothing(struct target *from)
+{
+    struct statx stat;
+    return sys_statx(from->real_at, from->real_path, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &stat) == 0;
+}
+
 /* Both names are held: one rename of the file system. `result` of the daemon: MESSAGE_EXISTS, if the new name is there. */
 static int operate_rename_held(struct target *from, struct target *to, unsigned flags, int result, struct dirid gone)
 {
     const struct message *answer = &from->scratch->answer.message;
+    const bool is_of_one_file = operate_rename_is_of_one_file(answer) && !(flags & RENAME_EXCHANGE);
     int code = target_place_at(to, answer->answer.place[1].text, answer->answer.place[1].length);
     if (code == 0)
         code = target_place_at(from, answer->answer.place[0].text, answer->answer.place[0].length);
@@ -191,8 +205,20 @@ static int operate_rename_held(struct target *from, struct target *to, unsigned 
     if (code == 0)
         code = result == MESSAGE_EXISTS ? operate_rename_nearby(from, to, flags) : operate_rename_in_leaf(from, to, flags);
     HOOK("rename-done");
-    operate_rename_tell_renamed(from, to, code, gone);
+    const bool did_nothing = code == 0 && is_of_one_file && operate_rename_did_nothing(from);
+    operate_rename_tell_renamed(from, to, did_nothing ? -ECANCELED : code, gone);
     return side_missed(from, to, code);
+}
+
+/* The kernel says whether the name is still there. */
+static int operate_rename_to_itself(struct target *from, unsigned flags)
+{
+    int code = target_place(from);
+    if (code == 0)
+        code = target_pin(from);
+    return code != 0
+               ? code
+               : side_missed(from, NULL, sys_renameat2(from->real_at, from->real_path, from->real_at, from->real_path, flags));
 }
 
 /* What is there is no file: nothing has been done, and all begins again with that known. */
@@ -219,7 +245,7 @@ static int operate_rename_claim(struct rename *r)
     struct target *from = &r->from->target, *to = &r->to->target;
     int code = operate_rename_ask_rename(from, to, r->flags);
     if (code == MESSAGE_SAME)
-        return 0;
+        return operate_rename_to_itself(from, r->flags);
     if (code == MESSAGE_ABSENT)
         return -ENOENT;
     if (code == -EEXIST)

@@ -96,7 +96,7 @@ enum message_result {
     MESSAGE_NOT_LOADED, /* any: send LOAD, then again */
     MESSAGE_CHANGED,    /* VANISHED: look again */
     MESSAGE_NOT_EMPTY,  /* RMDIR */
-    MESSAGE_SAME,       /* RENAME: both are names of one file; nothing is held, nothing is to be done */
+    MESSAGE_SAME,       /* RENAME: of a name to itself, which is there; nothing is held */
     MESSAGE_BUSY,       /* between daemons: somebody is at work on it */
     MESSAGE_REMOTE,     /* between daemons: another one is its home now; or begin again */
     MESSAGE_TWICE,      /* between daemons, LOADED: a name was found in two places */

@@ -21,6 +21,7 @@ PUTS = {
     "full": lambda path: (os.mkdir(path), write(f"{path}/in", "in")),
     "empty": os.mkdir,
     "link": lambda path: os.symlink("file", path),
+    "name": lambda path: os.link(os.path.dirname(path) + "/file", path),  # another one of that file
     "dangling": lambda path: os.symlink("nowhere", path),
     "fifo": os.mkfifo,
     "nothing": lambda path: None,
@@ -87,7 +88,9 @@ CALLS_OF_ONE = {
     "link to": lambda name: os.link(f"{os.path.dirname(name)}/file", name),
     "rename": lambda name: os.rename(name, f"{name}.renamed"), "rename/": lambda name: os.rename(f"{name}/", f"{name}.renamed"),
     "rename a file to": lambda name: put_and_renamed(name, "file"), "rename a directory to": lambda name: put_and_renamed(name, "empty"),
-    "readlink": os.readlink, "list": lambda name: sorted(os.listdir(name)), "entry": entry, "chdir": os.chdir,
+    "rename to itself": lambda name: os.rename(name, name),
+    "rename its file to": lambda name: os.rename(f"{os.path.dirname(name)}/file", name),
+    "rename to its file": lambda name: os.rename(name, f"{os.path.dirname(name)}/file"), "readlink": os.readlink, "list": lambda name: sorted(os.listdir(name)), "entry": entry, "chdir": os.chdir,
     "chmod": lambda name: os.chmod(name, 0o600), "utime": lambda name: os.utime(name, (1, 1)),
     "lutime": lambda name: os.utime(name, (1, 1), follow_symlinks=False), "truncate": lambda name: os.truncate(name, 0),
     "access": lambda name: os.access(name, os.W_OK), "xattrs": os.listxattr, "statvfs": lambda name: os.statvfs(name).f_namemax,

@@ -177,17 +177,50 @@ Test(ops_rename, refused)
     cr_assert_eq(result(ME, rename_message("out", "a", "out", "c", MESSAGE_NOREPLACE)), 0, "where there is nothing to replace");
 }
 
-Test(ops_rename, two_names_of_one_file)
+static uint64_t ops_rename_linked(const char *old, const char *new)
 {
-    uint64_t ino = born("out", "a");
-    const struct message *answer = ask(ME, reserve("out", "b", DT_REG));
-    char old[PATH_MAX];
-    strcpy(old, place_of(answer, 0, "out", "a"));
-    cr_assert_eq(link(old, place_of(answer, 0, "out", "b")), 0);
-    confirm(ME, "out", "b", ino);
-    cr_assert_eq(result(ME, rename_message("out", "a", "out", "b", 0)), MESSAGE_SAME);
+    uint64_t ino = born("out", old);
+    const struct message *answer = ask(ME, reserve("out", new, DT_REG));
+    char path[PATH_MAX];
+    strcpy(path, place_of(answer, 0, "out", old));
+    cr_assert_eq(link(path, place_of(answer, 0, "out", new)), 0);
+    confirm(ME, "out", new, ino);
+    return ino;
+}
+
+Test(ops_rename, two_names_of_one_file_of_which_the_kernel_renames_neither)
+{
+    uint64_t ino = ops_rename_linked("a", "b");
+    const struct message *answer = ask(ME, rename_message("out", "a", "out", "b", 0));
+    cr_assert_eq(answer->result, MESSAGE_EXISTS);
+    cr_assert(answer->answer.entry[0].ino == ino && answer->answer.entry[1].ino == ino, "the client looks what came of it");
+    ops_rename_move(answer, "out", "a", "out", "b", 0);
+    ops_rename_renamed("out", "a", "out", "b", -ECANCELED);
     assert_entry("out", "a", RECORD_LIVE, 1000, ino);
     assert_entry("out", "b", RECORD_LIVE, 1000, ino);
+}
+
+Test(ops_rename, a_client_of_two_names_of_one_file_ends)
+{
+    uint64_t ino = ops_rename_linked("a", "b");
+    const struct message *answer = ask(ME, rename_message("out", "a", "out", "b", 0));
+    ops_rename_move(answer, "out", "a", "out", "b", 0);
+    client_ends(ME);
+    assert_entry("out", "a", RECORD_LIVE, 1000, ino);
+    assert_entry("out", "b", RECORD_LIVE, 1000, ino);
+}
+
+/* A program without the shim has put another file in the place of the one. */
+Test(ops_rename, two_names_that_were_of_one_file)
+{
+    uint64_t ino = ops_rename_linked("a", "b");
+    const struct message *answer = ask(ME, rename_message("out", "a", "out", "b", 0));
+    cr_assert_eq(unlink(place_of(answer, 1, "out", "b")), 0);
+    ops_rename_move(answer, "out", "a", "out", "b", 0);
+    ops_rename_renamed("out", "a", "out", "b", 0);
+    cr_assert(is_unknown("out", "a"));
+    assert_entry("out", "b", RECORD_LIVE, 1000, ino);
+    cr_assert_eq(leaf_holds("out", 0), 1);
 }
 
 /* Others meanwhile. */
