@@ -150,7 +150,7 @@ int completion_settle_by_disk(struct shuntd *shuntd, struct operation *operation
         return completion_settle_pair(shuntd, operation);
     int there = completion_look(shuntd, operation, &operation->place, &stat);
     if (there == 0) {
-        made.type = (uint8_t)(stat.stx_mode >> 12 & 15);
+        made.type = (uint8_t)IFTODT(stat.stx_mode);
         made.ino = stat.stx_ino;
     }
     bool another = there == 0 && made.ino != operation->before.ino;
@@ -216,7 +216,7 @@ static int completion_settle_held(struct shuntd *shuntd, struct name_question *e
         end->entry.state = RECORD_LIVE;
     }
     if (looked == 0) {
-        end->entry.type = (uint8_t)(stat.stx_mode >> 12 & 15);
+        end->entry.type = (uint8_t)IFTODT(stat.stx_mode);
         end->entry.ino = stat.stx_ino;
     }
     return home_ask(shuntd->home, end, &unused);

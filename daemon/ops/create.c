@@ -105,7 +105,7 @@ static int create_look(const struct shuntd *shuntd, const struct operation *oper
     struct statx stat;
     const int looked = look_at_entry(shuntd, operation->dir, entry, operation->name, operation->length, &stat);
     if (looked == 0) {
-        entry->type = (uint8_t)(stat.stx_mode >> 12 & 15);
+        entry->type = (uint8_t)IFTODT(stat.stx_mode);
         entry->ino = stat.stx_ino;
     }
     return looked;

@@ -50,7 +50,7 @@ static void create_commit_as(struct target *t, const struct statx *stat, bool ma
 {
     struct message confirm = {
         .type = MESSAGE_COMMIT,
-        .commit.entry = {.type = (uint8_t)(stat->stx_mode >> 12 & 15), .state = RECORD_LIVE, .ino = stat->stx_ino}};
+        .commit.entry = {.type = (uint8_t)IFTODT(stat->stx_mode), .state = RECORD_LIVE, .ino = stat->stx_ino}};
     if (made && confirm.commit.entry.type == DT_DIR)
         confirm.commit.child = dirid_of(stat);
     target_tell(t, &confirm);

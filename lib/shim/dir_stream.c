@@ -186,7 +186,7 @@ static int dir_stream_look_at_file(struct target *t, struct dirent64 *entry)
         return dir_stream_ask_home(t, entry);
     if (code != 0)
         return code == -ENOENT ? code : dir_stream_ask_home(t, entry);
-    entry->d_type = (unsigned char)(stat.stx_mode >> 12 & 15);
+    entry->d_type = (unsigned char)IFTODT(stat.stx_mode);
     entry->d_ino = stat.stx_ino;
     return 0;
 }

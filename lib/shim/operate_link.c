@@ -188,7 +188,7 @@ static int operate_link_reserve(struct operate_link *l)
 {
     if (S_ISDIR(l->stat.stx_mode))
         return sys_linkat(l->from->at, l->from->path, l->to->at, l->to->path, l->flags);
-    int code = create_reserve(&l->to->target, (uint8_t)(l->stat.stx_mode >> 12 & 15), 0);
+    int code = create_reserve(&l->to->target, (uint8_t)IFTODT(l->stat.stx_mode), 0);
     if (code == 0)
         target_refresh(&l->to->target);
     return code;

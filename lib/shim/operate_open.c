@@ -230,7 +230,7 @@ static int operate_open_make_once(struct target *t, const struct made *what)
     int code = t->found.known ? operate_open_there(t) : -ENOENT;
     if (code != -ENOENT)
         return code == 0 || code == -ENOTDIR ? -EEXIST : code;
-    code = create_reserve(t, (uint8_t)(what->mode >> 12 & 15), 0);
+    code = create_reserve(t, (uint8_t)IFTODT(what->mode), 0);
     if (code != 0)
         return code;
     HOOK("make-reserved");

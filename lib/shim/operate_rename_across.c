@@ -28,7 +28,7 @@ static struct rename_name operate_rename_across_outside(const struct side *side,
     struct statx stat;
     name.error = side_stat_outside(side, text, &name.slash, &stat);
     if (name.error == 0)
-        name.type = (uint8_t)(stat.stx_mode >> 12 & 15);
+        name.type = (uint8_t)IFTODT(stat.stx_mode);
     return name;
 }
 

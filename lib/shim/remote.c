@@ -3,6 +3,7 @@
 
 #include "shim/remote.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -23,7 +24,7 @@ static bool remote_is_there(struct target *t)
     do
         code = sys_statx(t->real_at, t->real_path, AT_SYMLINK_NOFOLLOW | AT_STATX_DONT_SYNC, STATX_TYPE | STATX_INO, &stat);
     while (target_looks_again(t, code));
-    return code == 0 && stat.stx_ino == t->found.entry.ino && (stat.stx_mode >> 12 & 15) == t->found.entry.type;
+    return code == 0 && stat.stx_ino == t->found.entry.ino && IFTODT(stat.stx_mode) == t->found.entry.type;
 }
 
 /* Leaves of other nodes whose owners have been told that this process looks into them; of two with one place here the last. A

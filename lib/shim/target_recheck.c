@@ -25,7 +25,7 @@ static void target_recheck_adopt(struct target *t)
     HOOK("adopt-found");
     struct message message = {
         .type = MESSAGE_ADOPT,
-        .found.entry = {.type = (uint8_t)(stat.stx_mode >> 12 & 15), .state = RECORD_LIVE, .ino = stat.stx_ino}};
+        .found.entry = {.type = (uint8_t)IFTODT(stat.stx_mode), .state = RECORD_LIVE, .ino = stat.stx_ino}};
     target_ask(t, &message);
 }
 
@@ -130,7 +130,7 @@ bool target_was_replaced(struct target *t)
     if (!t->found.known)
         return false;
     const long code = TARGET_CALL(t, sys_statx(t->real_at, target_without_slash(t), AT_SYMLINK_NOFOLLOW, STATX_TYPE, &stat));
-    if (code == 0 && (stat.stx_mode >> 12 & 15) != known)
+    if (code == 0 && IFTODT(stat.stx_mode) != known)
         target_forget(t);
     return !t->found.known || t->found.entry.type != known;
 }
