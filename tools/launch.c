@@ -19,6 +19,7 @@
 #include "names/names.h"
 #include "names/origin.h"
 #include "places.h"
+#include "request/request.h"
 #include "session/session.h"
 #include "union/layout.h"
 #include "command.h"
@@ -177,6 +178,12 @@ static bool launch_finds(const struct session_member *member, const char *node)
            member->run_dir[length] == '/';
 }
 
+/* Also one that has crashed and is about to be started again. */
+static bool launch_is_there(const struct session_member *member)
+{
+    return session_lives(member) == 1 || request_supervisor(member->run_dir) != 0;
+}
+
 /* A root of the environment that this command is begun in, which serves it on as well: can its daemon be found still? One that
  * has none here any more is as it was. */
 static int launch_must_find(const char *root, const char *node)
@@ -187,7 +194,7 @@ static int launch_must_find(const char *root, const char *node)
     if (session_read(root, &session) != 0)
         return 0;
     for (size_t i = 0; i < session.count && !found; i++)
-        if (session_lives(&session.members[i]) == 1) {
+        if (launch_is_there(&session.members[i])) {
             other = &session.members[i];
             found = launch_finds(other, node);
         }

@@ -34,12 +34,6 @@ bool leftover_serves(pid_t pid, const char *root, const char *node)
     return same_root && same_node;
 }
 
-static pid_t leftover_of(const char *run_dir)
-{
-    pid_t supervisor = request_supervisor(run_dir);
-    return supervisor != 0 ? supervisor : request_daemon(run_dir);
-}
-
 struct leftover {
     const char *root, *node;
     int (*each)(void *context, pid_t pid, const char *run_dir);
@@ -51,7 +45,7 @@ struct leftover {
 static int leftover_look_at(void *context, const char *run_dir)
 {
     struct leftover *leftover = context;
-    pid_t pid = leftover_of(run_dir);
+    pid_t pid = request_serving_process(run_dir);
     if (pid == 0 || !leftover_serves(pid, leftover->root, leftover->node))
         return 0;
     leftover->failed |= leftover->each(leftover->context, pid, run_dir) < 0;

@@ -124,17 +124,10 @@ static void share_remove_file(const struct share *share)
         unlink(path);
 }
 
-/* The supervisor passes on what it is told, and starts a daemon that crashed again; one without is its own. */
-static pid_t share_process(const struct share *share)
-{
-    const pid_t supervisor = request_supervisor(share->run_dir);
-    return supervisor != 0 ? supervisor : request_daemon(share->run_dir);
-}
-
 /* Its end is seen from now on. True: it was killed before that, and so there is nothing to be seen. */
 static bool share_watch(struct share *share)
 {
-    const pid_t pid = share_process(share);
+    const pid_t pid = request_serving_process(share->run_dir);
     HOOK("share-found");
     if (share->pidfd >= 0)
         close(share->pidfd);
@@ -163,7 +156,7 @@ static bool share_is_counted(const struct share *share)
 
 static int share_start(struct share *share, const struct daemon_options *options)
 {
-    if (share_is_counted(share) && share_process(share) != 0)
+    if (share_is_counted(share) && request_serving_process(share->run_dir) != 0)
         return 0;
     if (daemon_start_root(share->root, options) != 0)
         return -1;
@@ -266,7 +259,7 @@ static int share_renew(struct share *share, const struct daemon_options *options
     int code = 0;
     share_lock(share, O_CREAT, true);
     do
-        if (share_process(share) == 0)
+        if (request_serving_process(share->run_dir) == 0)
             code = request_was_killed(share->run_dir) ? share_start_again(share, options) : -1;
     while (share_watch(share) && code == 0);
     share_unlock(share);

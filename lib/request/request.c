@@ -193,6 +193,12 @@ pid_t request_daemon(const char *run_dir)
     return request_process_of(run_dir, channel_daemon);
 }
 
+pid_t request_serving_process(const char *run_dir)
+{
+    const pid_t supervisor = request_supervisor(run_dir);
+    return supervisor != 0 ? supervisor : request_daemon(run_dir);
+}
+
 static pid_t request_former(const struct channel *channel)
 {
     return channel_has_crashed(channel) ? __atomic_load_n(&channel->supervisor, __ATOMIC_ACQUIRE) : 0;

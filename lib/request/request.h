@@ -34,6 +34,9 @@ uint64_t request_pid_namespace(void);
 pid_t request_supervisor(const char *run_dir);
 /* The daemon that serves there; 0: none lives. */
 pid_t request_daemon(const char *run_dir);
+/* The one whose end is the end of that daemon: its supervisor, which passes on what it is sent, or the daemon itself; 0:
+ * neither. */
+pid_t request_serving_process(const char *run_dir);
 /* Have both been killed, so that only somebody else can start another daemon there? */
 bool request_was_killed(const char *run_dir);
 

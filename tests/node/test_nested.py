@@ -5,6 +5,7 @@
 import pytest
 
 from conftest import run
+from daemons import supervisor_of
 from test_failures import Session
 
 
@@ -123,6 +124,17 @@ def test_an_inner_one_by_whose_settings_the_outer_one_cannot_be_found_refuses(sh
     result = tool("exec", "--root", one, "--", "sh", "-c",
                   f"SHUNT_RUN_DIR={area}/other {shunt.path} exec --root {two} -- cat {one}/out/made")
     assert result.status == 125 and "SHUNT_RUN_DIR" in result.err
+
+
+def test_of_an_outer_one_that_is_started_again_just_then_the_same_holds(shunt, tool, sessions, area):
+    one = sessions[0]
+    daemon = one.daemon()
+    supervisor, = supervisor_of(daemon)
+    (area / "other").mkdir()
+    script = f"kill -STOP {supervisor}; kill -9 {daemon}; {shunt.path} run --root {area}/other --node n2 -- true; echo $?; kill -CONT {supervisor}"
+    result = one.exec("bash", "-c", script)
+    assert result.check() == "125\n" and "is served in this environment" in result.err
+    one.exec("cat", one.root / "out/made").check()
 
 
 def test_an_outer_root_that_has_gone_is_none(shunt, tool, sessions):
