@@ -78,7 +78,9 @@ static int rename_reason(const struct operation *from, const struct operation *t
 {
     if (!operation_had_entry(from) || (!operation_had_entry(to) && (flags & MESSAGE_EXCHANGE)))
         return MESSAGE_ABSENT;
-    return operation_had_entry(to) && (flags & MESSAGE_NOREPLACE) ? -EEXIST : 0;
+    if (operation_had_entry(to) && (flags & MESSAGE_NOREPLACE))
+        return -EEXIST;
+    return operation_had_entry(to) && from->before.ino == to->before.ino && !(flags & MESSAGE_TWO_FILES) ? MESSAGE_SAME : 0;
 }
 
 /* Where the file of the old name, whose entry is `old`, will be; `to->place` is where creates of its directory go now. */
@@ -99,13 +101,10 @@ static struct record_entry rename_destination(const struct operation *from, cons
     return place;
 }
 
-static int rename_tell(struct shuntd *shuntd, const struct operation *from, const struct operation *to)
+static int rename_tell(struct shuntd *shuntd, const struct operation *from, const struct operation *to, int result)
 {
     char places[2][REPLY_PLACE_MAX];
-    struct message answer = {.type = MESSAGE_RENAME_ANSWER,
-                             .result = operation_had_entry(to) ? MESSAGE_EXISTS : 0,
-                             .answer.entry = {from->before, to->place}};
-    shuntd->counts.renames++;
+    struct message answer = {.type = MESSAGE_RENAME_ANSWER, .result = result, .answer.entry = {from->before, to->place}};
     reply_put_place(shuntd, from->dir, &from->before, places[0], &answer, 0);
     reply_put_place(shuntd, to->dir, &to->place, places[1], &answer, 1);
     return reply_send(shuntd, from->client, from->qp, from->tag, &answer);
@@ -113,7 +112,8 @@ static int rename_tell(struct shuntd *shuntd, const struct operation *from, cons
 
 static int rename_give_leave(struct shuntd *shuntd, struct operation *from)
 {
-    int code = rename_tell(shuntd, from, from->rename.partner);
+    int code = rename_tell(shuntd, from, from->rename.partner, operation_had_entry(from->rename.partner) ? MESSAGE_EXISTS : 0);
+    shuntd->counts.renames++;
     return code == 0 ? prefetch_follow_rename(shuntd, from, from->rename.partner) : code;
 }
 
@@ -132,7 +132,7 @@ static int rename_marked(struct shuntd *shuntd, struct operation *operation, con
     int code = from->before.branch != 0 ? operation_note_change(shuntd->home, from) : 0;
     if (code == 0 && from->was_prefetched) /* to its home that was no look yet */
         code = home_report_visit(shuntd->home, from->dir, &from->before, shuntd->branch);
-    if (code == 0 && to->place.branch != 0)
+    if (code == 0 && to->place.branch != 0 && !(to->dir == from->dir && from->before.branch != 0))
         code = operation_note_change(shuntd->home, to);
     if (code == 0 && rename_moves_directory(from, to) && rename_fence_is_needed(shuntd))
         return rename_fence_begin(shuntd, from, rename_give_leave);
@@ -182,9 +182,19 @@ static int rename_mark(struct shuntd *shuntd, struct operation *from, struct ope
                : code;
 }
 
+/* By what is known of them; where they are the client looks whether they still are. */
+static int rename_tell_same(struct shuntd *shuntd, struct operation *from, struct operation *to)
+{
+    to->place = to->before;
+    int code = rename_tell(shuntd, from, to, MESSAGE_SAME);
+    return code == 0 ? home_rpc_abort(shuntd, from) : code;
+}
+
 static int rename_both_held(struct shuntd *shuntd, struct operation *from, struct operation *to)
 {
     int why_not = rename_reason(from, to, from->flags);
+    if (why_not == MESSAGE_SAME)
+        return rename_tell_same(shuntd, from, to);
     if (why_not != 0)
         return rename_refuse(shuntd, from, why_not);
     if (to->place.branch != 0 && to->leaf.generation != to->dir->leaves.generation)

@@ -120,15 +120,15 @@ static int operate_rename_promote_for_loader(struct rename *r)
     return is_for_loader ? promote_target(&r->from->target) : 0;
 }
 
-static int operate_rename_ask_rename(struct target *from, struct target *to, unsigned flags)
+static int operate_rename_ask_rename(struct target *from, struct target *to, unsigned flags, bool are_two_files)
 {
     struct message rename = {.type = MESSAGE_RENAME};
     rename.rename.to_dir = to->dir;
     rename.rename.to_name = message_text(to->name, to->length);
     if (from->found.known)
         rename.rename.found = from->found.entry;
-    rename.flags =
-        (uint16_t)((flags & RENAME_EXCHANGE ? MESSAGE_EXCHANGE : 0) | (flags & RENAME_NOREPLACE ? MESSAGE_NOREPLACE : 0));
+    rename.flags = (uint16_t)((flags & RENAME_EXCHANGE ? MESSAGE_EXCHANGE : 0) |
+                              (flags & RENAME_NOREPLACE ? MESSAGE_NOREPLACE : 0) | (are_two_files ? MESSAGE_TWO_FILES : 0));
     return target_hold_both(from, to, &rename);
 }
 
@@ -175,6 +175,15 @@ static int operate_rename_nearby(struct target *from, struct target *to, unsigne
     return operate_rename_places(from, to, flags);
 }
 
+static int operate_rename_place_both(struct target *from, struct target *to)
+{
+    const struct message *answer = &from->scratch->answer.message;
+    int code = target_place_at(to, answer->answer.place[1].text, answer->answer.place[1].length);
+    if (code == 0)
+        code = target_place_at(from, answer->answer.place[0].text, answer->answer.place[0].length);
+    return code == 0 ? target_pin_both(from, to) : code;
+}
+
 /* By what the index says, which a program without the shim may have made untrue. */
 static bool operate_rename_is_of_one_file(const struct message *answer)
 {
@@ -193,11 +202,7 @@ static int operate_rename_held(struct target *from, struct target *to, unsigned 
 {
     const struct message *answer = &from->scratch->answer.message;
     const bool is_of_one_file = operate_rename_is_of_one_file(answer) && !(flags & RENAME_EXCHANGE);
-    int code = target_place_at(to, answer->answer.place[1].text, answer->answer.place[1].length);
-    if (code == 0)
-        code = target_place_at(from, answer->answer.place[0].text, answer->answer.place[0].length);
-    if (code == 0)
-        code = target_pin_both(from, to);
+    int code = operate_rename_place_both(from, to);
     if (code == TARGET_RETRY) {
         operate_rename_tell_renamed(from, to, -ECANCELED, gone);
         return code;
@@ -219,6 +224,27 @@ static int operate_rename_to_itself(struct target *from, unsigned flags)
     return code != 0
                ? code
                : side_missed(from, NULL, sys_renameat2(from->real_at, from->real_path, from->real_at, from->real_path, flags));
+}
+
+static bool operate_rename_are_one_file(struct target *from, struct target *to)
+{
+    struct statx one, two;
+    return sys_statx(from->real_at, from->real_path, AT_SYMLINK_NOFOLLOW, STATX_INO, &one) == 0 &&
+           sys_statx(to->real_at, to->real_path, AT_SYMLINK_NOFOLLOW, STATX_INO, &two) == 0 && one.stx_ino == two.stx_ino;
+}
+
+/* One name, or two of one file, as far as the home knows: a program without the shim may have put another one in the place of
+ * one of them, even one with its inode number. If not, nothing is to be done, nor do the directory's times change. */
+static int operate_rename_same(struct rename *r)
+{
+    struct target *from = &r->from->target, *to = &r->to->target;
+    if (rename_checks_is_same_name(r))
+        return operate_rename_to_itself(from, r->flags);
+    const int code = operate_rename_place_both(from, to);
+    if (code != 0 || operate_rename_are_one_file(from, to))
+        return code;
+    r->are_two_files = true;
+    return TARGET_RETRY;
 }
 
 /* What is there is no file: nothing has been done, and all begins again with that known. */
@@ -243,9 +269,9 @@ static int operate_rename_kept(struct target *from, struct target *to)
 static int operate_rename_claim(struct rename *r)
 {
     struct target *from = &r->from->target, *to = &r->to->target;
-    int code = operate_rename_ask_rename(from, to, r->flags);
+    int code = operate_rename_ask_rename(from, to, r->flags, r->are_two_files);
     if (code == MESSAGE_SAME)
-        return operate_rename_to_itself(from, r->flags);
+        return operate_rename_same(r);
     if (code == MESSAGE_ABSENT)
         return -ENOENT;
     if (code == -EEXIST)

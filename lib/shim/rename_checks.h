@@ -24,6 +24,7 @@ struct rename {
     enum rename_where where;
     struct rename_name old, new; /* for rename_checks_found */
     struct dirid gone;           /* the directory that is replaced */
+    bool are_two_files;          /* the disk says so, of what the index says is one */
 };
 
 /* What is decided by the two paths, before any name is looked up: 0 or -errno. To be asked once. */

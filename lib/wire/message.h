@@ -80,13 +80,14 @@ enum message_type {
 };
 
 enum message_flag {
-    MESSAGE_TRUNK = 1,     /* CREATE: whatever the placement says, in the trunk */
-    MESSAGE_EXCHANGE = 2,  /* RENAME_EXCHANGE */
-    MESSAGE_NOREPLACE = 4, /* RENAME_NOREPLACE */
-    MESSAGE_ALL = 8,       /* STATUS: of all daemons of the session */
-    MESSAGE_BULK = 16,     /* in an answer: the text lies in the bulk buffer text_answer.bulk of the channel */
-    MESSAGE_SPREAD = 32,   /* between daemons, LOAD: the sender does not take a delegation */
-    MESSAGE_PEEK = 64,     /* LOOKUP: a new name that somebody is about to make is told as such (PENDING), at once */
+    MESSAGE_TRUNK = 1,       /* CREATE: whatever the placement says, in the trunk */
+    MESSAGE_EXCHANGE = 2,    /* RENAME_EXCHANGE */
+    MESSAGE_NOREPLACE = 4,   /* RENAME_NOREPLACE */
+    MESSAGE_ALL = 8,         /* STATUS: of all daemons of the session */
+    MESSAGE_BULK = 16,       /* in an answer: the text lies in the bulk buffer text_answer.bulk of the channel */
+    MESSAGE_SPREAD = 32,     /* between daemons, LOAD: the sender does not take a delegation */
+    MESSAGE_PEEK = 64,       /* LOOKUP: a new name that somebody is about to make is told as such (PENDING), at once */
+    MESSAGE_TWO_FILES = 128, /* RENAME: whatever is known, the disk shows that these are not two names of one file */
 };
 
 /* Answers besides 0 and -errno, in `result`. */
@@ -96,7 +97,7 @@ enum message_result {
     MESSAGE_NOT_LOADED, /* any: send LOAD, then again */
     MESSAGE_CHANGED,    /* VANISHED: look again */
     MESSAGE_NOT_EMPTY,  /* RMDIR */
-    MESSAGE_SAME,       /* RENAME: of a name to itself, which is there; nothing is held */
+    MESSAGE_SAME,       /* RENAME: both are one name, or names of one file, as far as known; nothing is held */
     MESSAGE_BUSY,       /* between daemons: somebody is at work on it */
     MESSAGE_REMOTE,     /* between daemons: another one is its home now; or begin again */
     MESSAGE_TWICE,      /* between daemons, LOADED: a name was found in two places */

@@ -188,22 +188,33 @@ static uint64_t ops_rename_linked(const char *old, const char *new)
     return ino;
 }
 
-Test(ops_rename, two_names_of_one_file_of_which_the_kernel_renames_neither)
+Test(ops_rename, two_names_of_one_file)
 {
+    char old[PATH_MAX];
     uint64_t ino = ops_rename_linked("a", "b");
+    const uint64_t changed = home_of("out")->record.changed;
     const struct message *answer = ask(ME, rename_message("out", "a", "out", "b", 0));
-    cr_assert_eq(answer->result, MESSAGE_EXISTS);
-    cr_assert(answer->answer.entry[0].ino == ino && answer->answer.entry[1].ino == ino, "the client looks what came of it");
-    ops_rename_move(answer, "out", "a", "out", "b", 0);
-    ops_rename_renamed("out", "a", "out", "b", -ECANCELED);
+    cr_assert_eq(answer->result, MESSAGE_SAME);
+    strcpy(old, place_of(answer, 0, "out", "a"));
+    cr_assert(ino_at(old) == ino && ino_at(place_of(answer, 1, "out", "b")) == ino, "where the client looks whether they are");
+    cr_assert(home_of("out")->record.changed == changed && operation_count(shuntd.home) == 0 && shuntd.counts.renames == 0);
     assert_entry("out", "a", RECORD_LIVE, 1000, ino);
     assert_entry("out", "b", RECORD_LIVE, 1000, ino);
 }
 
-Test(ops_rename, a_client_of_two_names_of_one_file_ends)
+/* They were not when the client looked. */
+Test(ops_rename, two_names_that_are_of_one_file_by_now)
 {
     uint64_t ino = ops_rename_linked("a", "b");
-    const struct message *answer = ask(ME, rename_message("out", "a", "out", "b", 0));
+    const uint64_t changed = home_of("out")->record.changed;
+    const struct message *answer = ask(ME, rename_message("out", "a", "out", "b", MESSAGE_TWO_FILES));
+    cr_assert_eq(answer->result, MESSAGE_EXISTS);
+    ops_rename_move(answer, "out", "a", "out", "b", 0);
+    ops_rename_renamed("out", "a", "out", "b", -ECANCELED);
+    cr_assert_eq(home_of("out")->record.changed, changed);
+    assert_entry("out", "a", RECORD_LIVE, 1000, ino);
+    assert_entry("out", "b", RECORD_LIVE, 1000, ino);
+    answer = ask(ME, rename_message("out", "a", "out", "b", MESSAGE_TWO_FILES));
     ops_rename_move(answer, "out", "a", "out", "b", 0);
     client_ends(ME);
     assert_entry("out", "a", RECORD_LIVE, 1000, ino);
@@ -214,7 +225,7 @@ Test(ops_rename, a_client_of_two_names_of_one_file_ends)
 Test(ops_rename, two_names_that_were_of_one_file)
 {
     uint64_t ino = ops_rename_linked("a", "b");
-    const struct message *answer = ask(ME, rename_message("out", "a", "out", "b", 0));
+    const struct message *answer = ask(ME, rename_message("out", "a", "out", "b", MESSAGE_TWO_FILES));
     cr_assert_eq(unlink(place_of(answer, 1, "out", "b")), 0);
     ops_rename_move(answer, "out", "a", "out", "b", 0);
     ops_rename_renamed("out", "a", "out", "b", 0);
