@@ -76,6 +76,12 @@ static void process_add_root(const char *text, size_t length, unsigned number)
     shim_state.process.count++;
 }
 
+void process_attach_roots(void)
+{
+    for (unsigned i = 0; process_has_roots() && i < shim_state.process.count; i++)
+        names_is_attached(&shim_state.roots[i]);
+}
+
 bool process_root_has_moved(struct names_root *root, const char *way)
 {
     if (!names_root_has_moved(root, way))

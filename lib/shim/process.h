@@ -30,6 +30,9 @@ static inline bool process_has_roots(void)
  * from now on no text is known to be foreign. */
 bool process_root_has_moved(struct names_root *, const char *way);
 
+/* Where their daemons can be reached, before that may not be seen any more. */
+void process_attach_roots(void);
+
 /* Where this process works, as the kernel tells it. False: nowhere that has a path. */
 bool process_working_directory(char to[PATH_MAX]);
 /* It is about to restrict its system calls (seccomp); and may it have done so? Asked and told by all instances of the library

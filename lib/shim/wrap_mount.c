@@ -102,6 +102,7 @@ WRAPPER int umount2(const char *target, int flags)
 
 WRAPPER int pivot_root(const char *root, const char *old)
 {
+    process_attach_roots();
     return (int)ON_TRUNK_BOTH(PATH(AT_FDCWD, root, true), PATH(AT_FDCWD, old, true), REAL(pivot_root)(root, old));
 }
 

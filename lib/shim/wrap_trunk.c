@@ -39,6 +39,7 @@ WRAPPER int chdir(const char *path)
 
 WRAPPER int chroot(const char *path)
 {
+    process_attach_roots();
     WRAPPER_LAUNDER(path);
     return (int)TRUNK(path, REAL(chroot)(path), WRAPPER_THERE(SYS1(SYS_chroot, t->real_path)));
 }

@@ -87,11 +87,20 @@ NEEDS_SUPERUSER = pytest.mark.skipif(not IS_SUPERUSER, reason="only the superuse
 
 
 @pytest.fixture
-def place(area):
-    """The root lies at work/root; other is where it is to be seen."""
-    (area / "work" / "root").mkdir(parents=True)
+def place(area, request):
+    """The root lies at work/root; other is where it is to be seen. With the parameter `mount`, work is one."""
+    (area / "work").mkdir()
+    is_mount = getattr(request, "param", "") == "mount"
+    if is_mount:
+        run(["mount", "-t", "tmpfs", "none", area / "work"]).check()
+    (area / "work" / "root").mkdir()
     (area / "other").mkdir()
-    return area
+    yield area
+    if is_mount:
+        run(["umount", area / "work"]).check()
+
+
+ON_A_MOUNT = pytest.param("mount", marks=NEEDS_SUPERUSER)
 
 
 @pytest.fixture
@@ -430,6 +439,7 @@ def test_a_file_of_a_branch_that_is_bound(start, place, root):
 
 
 @NEEDS_BWRAP
+@pytest.mark.parametrize("place", ["directory", ON_A_MOUNT], indirect=True)
 def test_what_is_mounted_in_the_root(start, place, root):
     """The places are made where /proc is not there, in a directory that nothing is known of."""
     host, make = start
@@ -463,6 +473,19 @@ def test_a_chroot(proc, start, place, root):
     assert "bind all of it" in within.end()
     for at in (place / "work", root):
         (at / "proc").rmdir()
+
+
+@NEEDS_SUPERUSER
+@pytest.mark.parametrize("place", [ON_A_MOUNT], indirect=True)
+def test_a_root_that_is_first_used_after_a_chroot(start, place):
+    """From where the run directory cannot be seen."""
+    _, make = start
+    (place / "work" / "proc").mkdir()
+    agent = make(*shell(f"mount --bind /proc {place}/work/proc"))
+    agent("chroot", place / "work")
+    assert agent("list", "/root/d") == ["f", "plain"] and agent("read", "/root/d/f") == "data"
+    assert agent.end() == ""
+    (place / "work" / "proc").rmdir()
 
 
 @NEEDS_SUPERUSER
