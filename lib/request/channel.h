@@ -61,8 +61,8 @@
 #include "wire/message.h"
 #include "wire/page.h"
 
-#define CHANNEL_MAGIC 0x64616f722d746e73ull /* "snt-road" */
-#define CHANNEL_VERSION 23
+#define CHANNEL_MAGIC 0x6e6168632d746e73ull /* "snt-chan" */
+#define CHANNEL_VERSION 24
 #define CHANNEL_QPS 2048
 #define CHANNEL_ROW 32       /* queue pairs in a row: a bit each */
 #define CHANNEL_QPS_FIRST 32 /* whose memory is there from the begin on */
