@@ -40,7 +40,7 @@
 #include "shim/scratch.h"
 
 #define PROCESS_HEADS (2 * NAMES_ROOTS)
-#define PROCESS_HEAD 64
+#define PROCESS_HEAD 256 /* more than a root and what lies beside it begin with alike */
 #define PROCESS_PAGES 256
 #define PROCESS_TAKEN (1u << 20)
 #define REMOTE_TOLD 1024
