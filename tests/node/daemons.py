@@ -58,6 +58,11 @@ def pending_signals(pid):
     return {int(bits, 16) for bits in re.findall(r"^(?:SigPnd|ShdPnd):\t(\w+)$", text, re.MULTILINE)}
 
 
+def has_signal(pid, number):
+    """Is it pending there?"""
+    return any(bits >> (number - 1) & 1 for bits in pending_signals(pid))
+
+
 def states_of(pid):
     """Of its threads."""
     states = set()

@@ -20,6 +20,7 @@ import xml.etree.ElementTree as ElementTree
 import manual
 import pytest
 from conftest import environment, is_running, run, stand_still
+from daemons import has_signal
 
 OPERATIONS = ["create", "open", "stat", "utime", "readdir", "rename", "unlink"]
 LAUNCHERS = ("SLURM_", "FLUX_", "OMPI_", "PMI_", "PMIX_", "MV2_")
@@ -305,13 +306,6 @@ def files_are_made(bench, tree):
 def children(pid):
     with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
         return [int(word) for word in file.read().split()]
-
-
-def has_signal(pid, number):
-    """Is it pending?"""
-    with open(f"/proc/{pid}/status", encoding="ascii") as file:
-        pending = next(line for line in file if line.startswith("ShdPnd:")).split()[1]
-    return int(pending, 16) >> (number - 1) & 1
 
 
 @pytest.mark.parametrize("tree", ["native", "root"])

@@ -17,7 +17,7 @@ import time
 
 import pytest
 from conftest import assert_plain, environment, kill_daemon, redirected_files
-from daemons import end_mount_server, epoch_lines, is_running, stand_still, stat_of, wait_until
+from daemons import end_mount_server, epoch_lines, has_signal, is_running, stand_still, stat_of, wait_until
 
 ALL = 200  # moments
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -486,9 +486,3 @@ def test_a_crash_while_it_is_stopped(scene, company):
     assert_alone(scene)
     scene.stop()
     assert members_of(scene.root) == []
-
-
-def has_signal(pid, number):
-    """Is it pending there?"""
-    line = next(line for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("ShdPnd:"))
-    return bool(int(line.split()[1], 16) & 1 << (number - 1))

@@ -480,12 +480,13 @@ def test_a_chroot(proc, start, place, root):
 def test_a_root_that_is_first_used_after_a_chroot(start, place):
     """From where the run directory cannot be seen."""
     _, make = start
-    (place / "work" / "proc").mkdir()
-    agent = make(*shell(f"mount --bind /proc {place}/work/proc"))
+    proc = place / "work" / "proc"
+    proc.mkdir()
+    agent = make(*shell(f"mount --bind /proc {proc}"))
     agent("chroot", place / "work")
     assert agent("list", "/root/d") == ["f", "plain"] and agent("read", "/root/d/f") == "data"
     assert agent.end() == ""
-    (place / "work" / "proc").rmdir()
+    proc.rmdir()
 
 
 @NEEDS_SUPERUSER
