@@ -122,6 +122,14 @@ static bool rename_moves_directory(const struct operation *from, const struct op
     return from->before.type == DT_DIR || (operation_had_entry(to) && to->before.type == DT_DIR);
 }
 
+/* In one directory it is one change, which is undone if it comes to nothing. */
+static int rename_note_changes(struct shuntd *shuntd, struct operation *from, struct operation *to)
+{
+    const bool has_left = from->before.branch != 0, has_come = to->place.branch != 0;
+    int code = has_left ? operation_note_change(shuntd->home, from) : 0;
+    return code == 0 && has_come && !(has_left && from->dir == to->dir) ? operation_note_change(shuntd->home, to) : code;
+}
+
 static int rename_marked(struct shuntd *shuntd, struct operation *operation, const struct name_answer *unused)
 {
     operation->rename.marked = true;
@@ -129,11 +137,9 @@ static int rename_marked(struct shuntd *shuntd, struct operation *operation, con
         return 0;
     struct operation *from = operation->kind == OPERATION_RENAME_FROM ? operation : operation->rename.partner,
                      *to = from->rename.partner;
-    int code = from->before.branch != 0 ? operation_note_change(shuntd->home, from) : 0;
+    int code = rename_note_changes(shuntd, from, to);
     if (code == 0 && from->was_prefetched) /* to its home that was no look yet */
         code = home_report_visit(shuntd->home, from->dir, &from->before, shuntd->branch);
-    if (code == 0 && to->place.branch != 0 && !(to->dir == from->dir && from->before.branch != 0))
-        code = operation_note_change(shuntd->home, to);
     if (code == 0 && rename_moves_directory(from, to) && rename_fence_is_needed(shuntd))
         return rename_fence_begin(shuntd, from, rename_give_leave);
     return code == 0 ? rename_give_leave(shuntd, from) : code;

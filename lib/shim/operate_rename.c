@@ -120,15 +120,17 @@ static int operate_rename_promote_for_loader(struct rename *r)
     return is_for_loader ? promote_target(&r->from->target) : 0;
 }
 
-static int operate_rename_ask_rename(struct target *from, struct target *to, unsigned flags, bool are_two_files)
+static int operate_rename_ask_rename(const struct rename *r)
 {
+    struct target *from = &r->from->target, *to = &r->to->target;
     struct message rename = {.type = MESSAGE_RENAME};
     rename.rename.to_dir = to->dir;
     rename.rename.to_name = message_text(to->name, to->length);
     if (from->found.known)
         rename.rename.found = from->found.entry;
-    rename.flags = (uint16_t)((flags & RENAME_EXCHANGE ? MESSAGE_EXCHANGE : 0) |
-                              (flags & RENAME_NOREPLACE ? MESSAGE_NOREPLACE : 0) | (are_two_files ? MESSAGE_TWO_FILES : 0));
+    rename.flags =
+        (uint16_t)((r->flags & RENAME_EXCHANGE ? MESSAGE_EXCHANGE : 0) | (r->flags & RENAME_NOREPLACE ? MESSAGE_NOREPLACE : 0) |
+                   (r->are_two_files ? MESSAGE_TWO_FILES : 0));
     return target_hold_both(from, to, &rename);
 }
 
@@ -184,34 +186,30 @@ static int operate_rename_place_both(struct target *from, struct target *to)
     return code == 0 ? target_pin_both(from, to) : code;
 }
 
-/* By what the index says, which a program without the shim may have made untrue. */
-static bool operate_rename_is_of_one_file(const struct message *answer)
+/* The two files are one by now: the kernel renames neither name, and says that it has. */
+static bool operate_rename_did_nothing(const struct rename *r, int result)
 {
-    return answer->result == MESSAGE_EXISTS && answer->answer.entry[0].ino == answer->answer.entry[1].ino;
-}
-
-/* Of two names of one file the kernel renames neither, and says that it has. */
-static bool operate_rename_did_nothing(struct target *from)
-{
+    const struct target *from = &r->from->target;
     struct statx stat;
-    return sys_statx(from->real_at, from->real_path, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &stat) == 0;
+    return r->are_two_files && result == MESSAGE_EXISTS && !(r->flags & RENAME_EXCHANGE) &&
+           sys_statx(from->real_at, from->real_path, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &stat) == 0;
 }
 
 /* Both names are held: one rename of the file system. `result` of the daemon: MESSAGE_EXISTS, if the new name is there. */
-static int operate_rename_held(struct target *from, struct target *to, unsigned flags, int result, struct dirid gone)
+static int operate_rename_held(const struct rename *r, int result)
 {
-    const struct message *answer = &from->scratch->answer.message;
-    const bool is_of_one_file = operate_rename_is_of_one_file(answer) && !(flags & RENAME_EXCHANGE);
+    struct target *from = &r->from->target, *to = &r->to->target;
     int code = operate_rename_place_both(from, to);
     if (code == TARGET_RETRY) {
-        operate_rename_tell_renamed(from, to, -ECANCELED, gone);
+        operate_rename_tell_renamed(from, to, -ECANCELED, r->gone);
         return code;
     }
     if (code == 0)
-        code = result == MESSAGE_EXISTS ? operate_rename_nearby(from, to, flags) : operate_rename_in_leaf(from, to, flags);
+        code =
+            result == MESSAGE_EXISTS ? operate_rename_nearby(from, to, r->flags) : operate_rename_in_leaf(from, to, r->flags);
     HOOK("rename-done");
-    const bool did_nothing = code == 0 && is_of_one_file && operate_rename_did_nothing(from);
-    operate_rename_tell_renamed(from, to, did_nothing ? -ECANCELED : code, gone);
+    const bool did_nothing = code == 0 && operate_rename_did_nothing(r, result);
+    operate_rename_tell_renamed(from, to, did_nothing ? -ECANCELED : code, r->gone);
     return side_missed(from, to, code);
 }
 
@@ -269,7 +267,7 @@ static int operate_rename_kept(struct target *from, struct target *to)
 static int operate_rename_claim(struct rename *r)
 {
     struct target *from = &r->from->target, *to = &r->to->target;
-    int code = operate_rename_ask_rename(from, to, r->flags, r->are_two_files);
+    int code = operate_rename_ask_rename(r);
     if (code == MESSAGE_SAME)
         return operate_rename_same(r);
     if (code == MESSAGE_ABSENT)
@@ -278,7 +276,7 @@ static int operate_rename_claim(struct rename *r)
         return operate_rename_kept(from, to);
     if (code == MESSAGE_EXISTS && to->unasked && from->scratch->answer.message.answer.entry[1].type != DT_REG)
         return operate_rename_not_onto_file(r);
-    return code == 0 || code == MESSAGE_EXISTS ? operate_rename_held(from, to, r->flags, code, r->gone) : code;
+    return code == 0 || code == MESSAGE_EXISTS ? operate_rename_held(r, code) : code;
 }
 
 static int operate_rename_inside(struct rename *r)

@@ -78,7 +78,9 @@ static void process_add_root(const char *text, size_t length, unsigned number)
 
 void process_attach_roots(void)
 {
-    for (unsigned i = 0; process_has_roots() && i < shim_state.process.count; i++)
+    if (!process_has_roots())
+        return;
+    for (unsigned i = 0; i < shim_state.process.count; i++)
         names_is_attached(&shim_state.roots[i]);
 }
 
