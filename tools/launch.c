@@ -20,7 +20,6 @@
 #include "names/origin.h"
 #include "places.h"
 #include "request/request.h"
-#include "session/session.h"
 #include "union/layout.h"
 #include "command.h"
 
@@ -178,8 +177,7 @@ static bool launch_finds(const struct session_member *member, const char *node)
            member->run_dir[length] == '/';
 }
 
-/* Also one that has crashed and is about to be started again. */
-static bool launch_is_there(const struct session_member *member)
+bool launch_has_daemon(const struct session_member *member)
 {
     return session_lives(member) == 1 || request_supervisor(member->run_dir) != 0;
 }
@@ -194,7 +192,7 @@ static int launch_must_find(const char *root, const char *node)
     if (session_read(root, &session) != 0)
         return 0;
     for (size_t i = 0; i < session.count && !found; i++)
-        if (launch_is_there(&session.members[i])) {
+        if (launch_has_daemon(&session.members[i])) {
             other = &session.members[i];
             found = launch_finds(other, node);
         }

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 
 #include "roots.h"
+#include "session/session.h"
 
 #define LAUNCH_PROVE "prove"
 enum { LAUNCH_NO_SHIM = 125, LAUNCH_NOT_EXECUTABLE = 126, LAUNCH_NOT_FOUND = 127 };
@@ -36,6 +37,10 @@ bool launch_shim_is_loaded(void);
 
 /* Has a root nothing of shunt's? Asked of the kernel, since the shim may be in this process. */
 bool launch_is_plain(const char *root);
+
+/* Does a daemon of this host serve as that member? Also one that has crashed and is about to be started again, for which
+ * programs wait. */
+bool launch_has_daemon(const struct session_member *);
 
 /* Replaces this process by a command. Returns only on failure, after a complaint: LAUNCH_NOT_EXECUTABLE or
  * LAUNCH_NOT_FOUND. */

@@ -16,7 +16,6 @@
 #include "launch.h"
 #include "places.h"
 #include "reach.h"
-#include "request/request.h"
 #include "session/session.h"
 
 const struct choice command_mount_choices[] = {
@@ -117,12 +116,6 @@ static int command_mount_read(const struct command *command, struct mount *mount
     return end;
 }
 
-/* Also one that has crashed and is about to be started again, for which the server waits as programs do. */
-static bool command_mount_is_there(const struct session_member *member)
-{
-    return session_lives(member) == 1 || request_supervisor(member->run_dir) != 0;
-}
-
 /* Does a daemon of this user's on this host serve it? */
 static bool command_mount_is_served(const char *root)
 {
@@ -131,7 +124,7 @@ static bool command_mount_is_served(const char *root)
     if (session_read(root, &session) != 0)
         return false;
     for (size_t i = 0; i < session.count && session.uid == geteuid() && !session_is_held(&session); i++)
-        is_served |= command_mount_is_there(&session.members[i]);
+        is_served |= launch_has_daemon(&session.members[i]);
     session_finish(&session);
     return is_served;
 }
