@@ -6,8 +6,8 @@
  * closes it before it is removed, and begins what concerns it on all nodes (collective.h). Questions to it are messages;
  * `dir` says which directory.
  *
- * LOAD     its place; SPREAD in flags: not as a whole. Answer: its record, how many nodes use it, and whether it is delegated
- *          to the daemon that asked (delegation.h)
+ * LOAD     its place; flags SPREAD: not as a whole, MISPLACED: all daemons hear of the place. Answer: its record, how many
+ *          nodes use it, and whether it is delegated to the daemon that asked (delegation.h)
  * MARK     the leaf that is wanted. Answer: its record, with a marker. Its own node's leaf it makes, too
  * FREEZE   for rmdir: 0 it is empty, mirrors and marker are gone, creates wait; NOT_EMPTY; NOT_LOADED
  * THAW     it was not removed

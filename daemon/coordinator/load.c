@@ -285,7 +285,8 @@ int coordinator_load(struct shuntd *shuntd, struct home_dir *dir, struct coordin
     }
     if (dir->coordinator->delegation != 0 && dir->coordinator->nodes[0] != question->member)
         return delegation_recall(shuntd, dir, question);
-    int code = strcmp(dir->path, path) != 0 ? load_has_moved(shuntd, dir, path) : 0;
+    const bool is_news = (message->flags & MESSAGE_MISPLACED) || strcmp(dir->path, path) != 0;
+    int code = is_news ? load_has_moved(shuntd, dir, path) : 0;
     return code == 0 ? load_answer_load(shuntd, dir, question, UINT64_MAX) : code;
 }
 
@@ -361,6 +362,11 @@ static bool load_path_is_inside(const char *path)
     return true;
 }
 
+static bool load_is_known_elsewhere(const struct home_dir *dir, const char *path)
+{
+    return dir != NULL && dir->path[0] != '\0' && strcmp(dir->path, path) != 0;
+}
+
 int load_request(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
 {
     struct message asked = request->message, *message = &asked;
@@ -372,15 +378,19 @@ int load_request(struct shuntd *shuntd, const struct listen_request *request, st
         return REPLY_ANSWER;
     }
     struct home_dir *dir = home_dir_find(shuntd->home, message->dir);
-    if (home_dir_is_loaded(dir) && strcmp(dir->path, path) == 0)
+    asked.flags &= MESSAGE_MISPLACED;
+    if (load_is_known_elsewhere(dir, path))
+        asked.flags |= MESSAGE_MISPLACED;
+    if (home_dir_is_loaded(dir) && !(asked.flags & MESSAGE_MISPLACED))
         return REPLY_ANSWER;
     if (dir != NULL && (home_dir_is_busy(dir) || dir->recalled))
         return reply_block(shuntd, &dir->blocked, request);
-    if (dir == NULL && (dir = home_dir_add(shuntd->home, message->dir, path)) == NULL)
+    if ((dir = home_dir_add(shuntd->home, message->dir, path)) == NULL)
         return -ENOMEM;
     home_dir_note_use(shuntd->home, dir);
     dir->awaits_coordinator = true;
-    asked.flags = shuntd->stop != 0 ? MESSAGE_SPREAD : 0;
+    if (shuntd->stop != 0)
+        asked.flags |= MESSAGE_SPREAD;
     int code = coordinator_submit(shuntd, message, load_loaded, &coordinator_call);
     return code == 0 ? REPLY_SILENT : code;
 }

@@ -123,8 +123,9 @@ int directory_part_moved(struct shuntd *shuntd, struct collective *collective, c
     return 0;
 }
 
-/* Two places that are too long for one message are found out by the next user of the directory: another one is
- * where it was. */
+/* What a daemon knows of a place is a hint, which each use checks by the directory's identity, and LOAD corrects: two places
+ * that are too long for one message are told by nobody, and this message may come to a daemon whose processes have seen that
+ * directory, or the next one that came to its old place, before. */
 int directory_tell_moved(struct shuntd *shuntd, const char *from, const char *to)
 {
     char paths[MESSAGE_TEXT_MAX];

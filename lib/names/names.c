@@ -999,9 +999,10 @@ static int names_load_patiently(struct names_root *root, const struct message *l
     return code;
 }
 
-int names_load(struct names_root *root, struct dirid dir, const char *relative)
+static int names_load_as(struct names_root *root, struct dirid dir, const char *relative, uint16_t flags)
 {
-    struct message load = {.type = MESSAGE_LOAD, .dir = dir, .load.path = message_text(relative, strlen(relative))};
+    const struct message load = {
+        .type = MESSAGE_LOAD, .flags = flags, .dir = dir, .load.path = message_text(relative, strlen(relative))};
     int result = 0, code = names_attach(root);
     if (code != 0)
         return code;
@@ -1011,4 +1012,14 @@ int names_load(struct names_root *root, struct dirid dir, const char *relative)
     if (code == 0 && result == -ETIMEDOUT) /* a node is silent */
         code = result;
     return code == 0 ? result : names_fail(root, code);
+}
+
+int names_load(struct names_root *root, struct dirid dir, const char *relative)
+{
+    return names_load_as(root, dir, relative, 0);
+}
+
+int names_load_misplaced(struct names_root *root, struct dirid dir, const char *relative)
+{
+    return names_load_as(root, dir, relative, MESSAGE_MISPLACED);
 }

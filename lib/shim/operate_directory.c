@@ -16,8 +16,11 @@
 
 #define TRIES_MAX 1000
 
+/* names_load, or names_load_misplaced */
+typedef int directory_loader(struct names_root *, struct dirid, const char *relative);
+
 static int operate_directory_load_with(struct scratch *scratch, struct names_root *root, struct dirid id, int at,
-                                       const char *path, int flags)
+                                       const char *path, int flags, directory_loader *load)
 {
     int nofollow = flags & AT_SYMLINK_NOFOLLOW ? O_NOFOLLOW : 0;
     int fd = path[0] == '\0' ? at : sys_openat(at, path, O_PATH | O_DIRECTORY | O_CLOEXEC | nofollow, 0);
@@ -26,7 +29,7 @@ static int operate_directory_load_with(struct scratch *scratch, struct names_roo
         return fd;
     int code = names_place_of(root, fd, scratch->real, &relative);
     if (code == 1)
-        code = (code = names_load(root, id, relative)) == 0 ? 1 : code;
+        code = (code = load(root, id, relative)) == 0 ? 1 : code;
     if (fd != at)
         sys_close(fd);
     return code;
@@ -37,7 +40,7 @@ int directory_load(int at, const char *path, int flags, struct names_root *root,
     struct scratch *scratch = scratch_take();
     if (scratch == NULL)
         return -ENOMEM;
-    int code = operate_directory_load_with(scratch, root, id, at, path, flags);
+    int code = operate_directory_load_with(scratch, root, id, at, path, flags, names_load);
     scratch_give(scratch);
     return code;
 }
@@ -58,9 +61,10 @@ __attribute__((noinline)) static int operate_directory_ask_about(struct names_ro
     if (scratch == NULL)
         return -ENOMEM;
     int code = operate_directory_ask_once(root, &message, scratch);
+    directory_loader *const load = code == MESSAGE_NOT_LOADED ? names_load : names_load_misplaced;
     bool again = code == -ESTALE || code == -ENOENT || code == MESSAGE_NOT_LOADED;
     for (int i = 0; again && i < TRIES_MAX; i++) {
-        code = operate_directory_load_with(scratch, root, id, at, path, flags);
+        code = operate_directory_load_with(scratch, root, id, at, path, flags, load);
         again = code == 1 && (code = operate_directory_ask_once(root, &message, scratch)) == MESSAGE_NOT_LOADED;
     }
     scratch_give(scratch);

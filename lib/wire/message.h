@@ -88,6 +88,7 @@ enum message_flag {
     MESSAGE_SPREAD = 32,     /* between daemons, LOAD: the sender does not take a delegation */
     MESSAGE_PEEK = 64,       /* LOOKUP: a new name that somebody is about to make is told as such (PENDING), at once */
     MESSAGE_TWO_FILES = 128, /* RENAME: whatever is known, the disk shows that these are not two names of one file */
+    MESSAGE_MISPLACED = 256, /* LOAD: some daemon looks for it elsewhere, so that all are to hear of its place */
 };
 
 /* Answers besides 0 and -errno, in `result`. */

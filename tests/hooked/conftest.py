@@ -155,8 +155,9 @@ class Stage:
         self.names = dict(zip("mn", self.at_home_on_a(build)))
         self.ruler, = self.homes_of(build, "")
 
-    def homes_of(self, build, *texts):
-        command = [build / "tests" / "cluster" / "home_of", self.out, str(len(NODES)), *texts]
+    def homes_of(self, build, *texts, of=None):
+        """Of the names `texts` in that directory; '' stands for itself, whose home is its coordinator's node."""
+        command = [build / "tests" / "cluster" / "home_of", of or self.out, str(len(NODES)), *texts]
         homes = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
         return [NODES[int(home) - 1] for home in homes]
 

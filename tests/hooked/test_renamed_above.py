@@ -63,3 +63,27 @@ def test_the_times_of_one_below_are_written_where_it_is_by_then(stage, guard):
     assert mover.answer() == "None"
     stage.session.stop(*NODES)
     expect(guard, (stage.out / "e" / "x").stat().st_mtime_ns > before)
+
+
+USE = """
+def use(at):
+    fd = os.open(at, os.O_RDONLY)
+    os.fsync(fd), make(f"{at}/{os.getpid()}"), os.fsync(fd), os.fchmod(fd, 0o755), os.chmod(at, 0o700), os.utime(at)
+"""
+
+
+@pytest.mark.parametrize("first", NODES)
+def test_calls_in_one_whose_two_places_do_not_fit_in_one_message(stage, build, first):
+    """The daemon of the node that renames it knows where it is now, and no other does. That one is its coordinator."""
+    above = "/".join(["d" * 200] * 10)
+    before, at = (f"{above}/{name * 150}" for name in ("1", "2"))
+    stage.begin()
+    stage.does("a", f"os.makedirs('{before}')")
+    coordinator, = stage.homes_of(build, "", of=stage.out / before)
+    for node in NODES:
+        stage.does(node, f"os.listdir('{before}')")
+    assert stage.does(coordinator, f"os.rename('{before}', '{at}')") == "None"
+    for node in [first, *NODES]:
+        line = f"exec({USE!r}, globals()) or use('{at}')"
+        assert stage.does(node, line) == "None", node
+    assert [len(stage.does(node, f"os.listdir('{at}')").split()) for node in NODES] == [4, 4, 4]
