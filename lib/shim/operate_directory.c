@@ -16,11 +16,8 @@
 
 #define TRIES_MAX 1000
 
-/* names_load, or names_load_misplaced */
-typedef int directory_loader(struct names_root *, struct dirid, const char *relative);
-
 static int operate_directory_load_with(struct scratch *scratch, struct names_root *root, struct dirid id, int at,
-                                       const char *path, int flags, directory_loader *load)
+                                       const char *path, int flags, bool is_misplaced)
 {
     int nofollow = flags & AT_SYMLINK_NOFOLLOW ? O_NOFOLLOW : 0;
     int fd = path[0] == '\0' ? at : sys_openat(at, path, O_PATH | O_DIRECTORY | O_CLOEXEC | nofollow, 0);
@@ -28,8 +25,10 @@ static int operate_directory_load_with(struct scratch *scratch, struct names_roo
     if (fd < 0)
         return fd;
     int code = names_place_of(root, fd, scratch->real, &relative);
-    if (code == 1)
-        code = (code = load(root, id, relative)) == 0 ? 1 : code;
+    if (code == 1) {
+        code = is_misplaced ? names_load_misplaced(root, id, relative) : names_load(root, id, relative);
+        code = code == 0 ? 1 : code;
+    }
     if (fd != at)
         sys_close(fd);
     return code;
@@ -40,7 +39,7 @@ int directory_load(int at, const char *path, int flags, struct names_root *root,
     struct scratch *scratch = scratch_take();
     if (scratch == NULL)
         return -ENOMEM;
-    int code = operate_directory_load_with(scratch, root, id, at, path, flags, names_load);
+    int code = operate_directory_load_with(scratch, root, id, at, path, flags, false);
     scratch_give(scratch);
     return code;
 }
@@ -61,10 +60,10 @@ __attribute__((noinline)) static int operate_directory_ask_about(struct names_ro
     if (scratch == NULL)
         return -ENOMEM;
     int code = operate_directory_ask_once(root, &message, scratch);
-    directory_loader *const load = code == MESSAGE_NOT_LOADED ? names_load : names_load_misplaced;
-    bool again = code == -ESTALE || code == -ENOENT || code == MESSAGE_NOT_LOADED;
+    const bool is_misplaced = code == -ESTALE || code == -ENOENT;
+    bool again = is_misplaced || code == MESSAGE_NOT_LOADED;
     for (int i = 0; again && i < TRIES_MAX; i++) {
-        code = operate_directory_load_with(scratch, root, id, at, path, flags, load);
+        code = operate_directory_load_with(scratch, root, id, at, path, flags, is_misplaced);
         again = code == 1 && (code = operate_directory_ask_once(root, &message, scratch)) == MESSAGE_NOT_LOADED;
     }
     scratch_give(scratch);
