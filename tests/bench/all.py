@@ -14,7 +14,8 @@ import measuring
 
 BENCHMARKS = {"cephfs_rates": 1, "cephfs_requests": 1, "calls": 2, "rates": 2, "pass_through": 3, "listing": 4,
               "daemon_cost": 5, "remote": 6, "memory": 7, "data": 8, "solo": 9,
-              "catalogue": 10, "limit": 11, "loading": 12, "leaving": 13, "through_mount": 14, "slurm_start": 15, "moving": 16}
+              "catalogue": 10, "limit": 11, "loading": 12, "leaving": 13, "through_mount": 14, "slurm_start": 15, "moving": 16,
+              "static_calls": 17}
 
 
 def wanted(text):

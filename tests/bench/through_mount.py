@@ -65,11 +65,11 @@ def findings(rounds):
     for call in rounds[0]["mount"]:
         is_rate = "KiB" in call or "MiB" in call
         ratios = [one["mount"][call] / one["bindfs"][call] for one in rounds]
-        yield measuring.Finding(13, f"{call}: shunt mount's {'rate' if is_rate else 'time'} over bindfs's", "x", ratios,
+        yield measuring.Finding(14, f"{call}: shunt mount's {'rate' if is_rate else 'time'} over bindfs's", "x", ratios,
                                 least=0.9 if is_rate else None)
         for way in rounds[0]:
             if call in rounds[0][way]:
-                yield measuring.Finding(13, f"{call}, {way}", "MB/s" if is_rate else "us", [one[way][call] for one in rounds])
+                yield measuring.Finding(14, f"{call}, {way}", "MB/s" if is_rate else "us", [one[way][call] for one in rounds])
 
 
 def measure(options):
