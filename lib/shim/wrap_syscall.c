@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/sys.h"
+#include "shim/root_of.h"
 #include "shim/wrap.h"
 #include "shim/wrap_credentials.h"
 #include "shim/wrap_directory.h"
@@ -48,12 +49,35 @@ static bool wrap_syscall_is_the_kernels(const struct target *t, const struct ope
     return !target_is_away(t) && !(how->flags & O_CREAT) && !(t->found.known && t->found.entry.type == DT_LNK && follows);
 }
 
+/* With RESOLVE_IN_ROOT a path begins at the descriptor's directory, whatever it looks like, */
+static const char *wrap_syscall_within(const struct open_how *how, const char *path)
+{
+    const char *at = path;
+    while ((how->resolve & RESOLVE_IN_ROOT) && process_can_read(at, 1) && *at == '/')
+        at++;
+    return at != path && process_can_read(at, 1) && *at == '\0' ? "." : at;
+}
+
+/* and `..` does not lead out of that. */
+static bool wrap_syscall_may_climb(const struct open_how *how, const char *path)
+{
+    return (how->resolve & RESOLVE_IN_ROOT) && strstr(path, "..") != NULL;
+}
+
+static bool wrap_syscall_is_within_a_root(const struct open_how *how, int at)
+{
+    struct names_root *root;
+    struct dirid id;
+    return (how->resolve & RESOLVE_IN_ROOT) && root_of_directory(at, "", AT_EMPTY_PATH, &root, &id, NULL) != 0;
+}
+
 /* openat2 with a restriction on how the path resolves, which is not ours to repeat: rather than done in the wrong place it is
  * refused as by a kernel without openat2, so that programs go their other way. */
 static long wrap_syscall_open_restricted_in(struct target *t, const long a[6])
 {
     const struct open_how *how = (const struct open_how *)a[2];
-    long code = TARGET_CALL(t, wrap_syscall_is_the_kernels(t, how) ? SYS4(SYS_openat2, a[0], a[1], a[2], a[3]) : -ENOSYS);
+    const bool is_the_kernels = wrap_syscall_is_the_kernels(t, how) && !wrap_syscall_may_climb(how, P(1));
+    long code = TARGET_CALL(t, is_the_kernels ? SYS4(SYS_openat2, a[0], a[1], a[2], a[3]) : -ENOSYS);
     target_done(t);
     return wrap_answer(code);
 }
@@ -63,9 +87,13 @@ __attribute__((noinline)) static long wrap_syscall_open_restricted(const long a[
 {
     struct target *t = NULL;
     struct scratch *seen = NULL;
-    int found = TARGET_FIND(t, seen, I(0), P(1), TARGET_MAKES);
+    const struct open_how *how = (const struct open_how *)a[2];
+    const char *path = wrap_syscall_within(how, P(1));
+    int found = TARGET_FIND(t, seen, I(0), path, TARGET_MAKES);
     if (found == TARGET_MANAGED)
         return wrap_syscall_open_restricted_in(t, a);
+    if (wrap_syscall_is_within_a_root(how, I(0)))
+        return wrap_answer(-ENOSYS);
     return found < 0 ? wrap_answer(found) : REAL(syscall)(SYS_openat2, a[0], a[1], a[2], a[3]);
 }
 

@@ -14,6 +14,7 @@ from conftest import IS_SUPERUSER, PYTHON, assert_equal_text, environment, redir
 
 HERE = pathlib.Path(__file__).resolve().parent
 BUSYBOX = shutil.which("busybox") or "busybox"
+EIO = "Input/output error"
 
 # The helper makes its calls through the library, and is no place for another one.
 pytestmark = pytest.mark.unsanitized
@@ -104,6 +105,77 @@ def test_programs_that_are_executed_by_a_descriptor(native_and_shunt, area, kind
     assert "script word: hot busy" in shunt and "static, flags 0, with it: status 7" in shunt and "reads, flags 0, with it: status 5" in shunt
 
 
+@pytest.fixture
+def edges(area):
+    """Calls at the edge of what a program may do."""
+    return linked(area, "edges.c", "-static")
+
+
+# Scripts, in which `$e` is that program.
+EDGES = {
+    "no descriptor is left": "$e descriptors $ROOT; cat file",
+    "a thread with descriptors of its own": "$e threads $ROOT",
+    "the first thread has ended": "mkdir out; cd out; $e leader $ROOT",
+    "links to what is open in the process, or where it is": "$e itself $ROOT; ls",
+    "files may not be large": "$e sizes $ROOT; ulimit -f 100; $e sizes $ROOT; $e children 3 1 file $ROOT",
+    "few descriptors": "ulimit -n 200; $e children 300 1 file $ROOT; ulimit -n 40; $e children 100 1 file $ROOT; ls",
+    "few descriptors, from outside":
+        "ln -s $ROOT $ROOT.to; ulimit -n 40; $e children 100 1 $ROOT.to/file $ROOT; rm $ROOT.to; ls",
+    "little processor time, which the helper needs for many": "ulimit -t 1; $e children 8 20000 file $ROOT",
+    "a program that takes in what its children leave waits for all": "$e takes-in $e waits",
+}
+
+
+@pytest.mark.parametrize("what", EDGES)
+def test_at_the_edge_of_what_a_program_may_do(native_and_shunt, edges, what):
+    native, shunt = native_and_shunt(f"exec 2>&1; e={edges}; echo hot >file; {EDGES[what]}")
+    assert_equal_text(native, shunt)
+
+
+@pytest.fixture
+def said(shunt, root):
+    """said(words): the lines of both outputs of a command that is started in the root; nothing it did was in the trunk alone."""
+
+    def say(*words):
+        result = shunt.run(root, ["sh", "-c", f"mkdir sub; echo hot >file; echo secret >secret; exec {' '.join(map(str, words))}"], cwd=root)
+        assert sorted(name.name for name in root.iterdir() if name.name != ".shunt") == ["file", "secret", "sub"]
+        return result.check().splitlines(), result.err.splitlines()
+
+    return say
+
+
+def test_one_that_forbids_others_to_look_into_it_fails(said, edges):
+    """Its paths cannot be read, so that it is not known which are those of a root."""
+    fewer = ["setpriv", "--bounding-set=-sys_ptrace"] if IS_SUPERUSER else []
+    lines, errors = said(*fewer, edges, "hidden")
+    assert lines == ["hides: done", f"open: {EIO}", f"make: {EIO}", f"open elsewhere: {EIO}"]
+    assert len(errors) == 1 and "forbids that others look into it" in errors[0]
+
+
+@pytest.mark.skipif(not IS_SUPERUSER, reason="gives up what only a superuser has")
+@pytest.mark.parametrize("how, gives_up", [("capabilities", "gives them up: done"), ("users", "users of its own: done")])
+def test_one_that_gives_up_capabilities_fails(said, edges, how, gives_up):
+    lines, errors = said(edges, how, "$PWD")
+    assert lines == [gives_up, f"open: {EIO}"]
+    assert len(errors) == 1 and "changed its user, groups or capabilities" in errors[0]
+
+
+NOT_THERE = "Function not implemented"
+
+
+def test_a_sandbox_that_would_not_bind_the_helper_is_not_there(said, edges):
+    assert said(edges, "sandbox", "$PWD") == (["sandbox: " + NOT_THERE, "open: done"], [])
+
+
+@pytest.mark.parametrize("flags", [["-static"], []], ids=["static", "dynamic"])
+def test_paths_within_a_root_that_begin_at_a_descriptor(said, area, root, flags):
+    """RESOLVE_IN_ROOT: what would lead into a root is refused as by a kernel without openat2."""
+    lines, errors = said(linked(area, "edges.c", *flags), "within", "$PWD")
+    refused = ["/file", "/file", "../../file", "sub/../../file", "/", f"{root}/file"]
+    assert lines == [*(f"{path}: {NOT_THERE}" for path in refused), "/etc/passwd: done", "/etc/../../etc/passwd: done"]
+    assert errors == []
+
+
 def helpers(root):
     """(the guard, the one that answers) of the programs of a root."""
     found = {}
@@ -136,7 +208,6 @@ def shell(shunt, root):
 
 
 READ = "read line <file && echo $line"
-EIO = "Input/output error"
 
 
 def test_without_its_helper_a_call_fails(shell, root):
@@ -158,7 +229,7 @@ def test_another_user_is_told_why(shunt, root):
     script = f"echo hot >file; {BUSYBOX} sh -c '/usr/bin/setpriv --reuid=65534 --clear-groups {BUSYBOX} cat {root}/file'"
     result = shunt.run(root, ["sh", "-c", script], cwd=root)
     assert (result.status, result.out) != (0, "hot\n") and EIO in result.err
-    assert "shunt: a statically linked program changed its user or groups" in result.err
+    assert "shunt: a statically linked program changed its user, groups or capabilities" in result.err
 
 
 def test_the_helper_ends_with_its_programs(shell, root):

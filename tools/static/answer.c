@@ -4,6 +4,7 @@
 
 #include <linux/openat2.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -18,6 +19,9 @@
 
 /* A call that may change rights or the root was seen; from then on they are asked for. */
 static atomic_uint answer_rights_may_differ;
+/* A program that the library is not in has forbidden others to look into it. Before, what cannot be looked at is a dynamic one
+ * whose file may be executed and not read, which the library is in. */
+static atomic_bool answer_some_hide;
 static atomic_bool answer_was_told;
 
 static int answer_said = -1; /* what is written to our standard error is read there; it does not block */
@@ -45,6 +49,12 @@ static void answer_tell(pid_t tid, const char *sentence)
 void answer_listen(int said)
 {
     answer_said = said;
+}
+
+void answer_trust_nobody(void)
+{
+    atomic_store(&answer_rights_may_differ, 1);
+    atomic_store(&answer_some_hide, true);
 }
 
 /* What the library said here meanwhile is the caller's to hear. */
@@ -160,6 +170,13 @@ static long answer_open_in_kernel(const struct arguments *a, uint64_t flags)
     return type == S_IFIFO || type == S_IFCHR || type == S_IFBLK || type == S_IFSOCK;
 }
 
+/* Before the open has its effects: what the caller may not be given is not to be made or emptied. */
+static long answer_may_open(const struct arguments *a, uint64_t flags)
+{
+    const int room = flags & (O_CREAT | O_TRUNC) ? caller_has_room(a->tid) : 1;
+    return room == 0 ? -EMFILE : 0;
+}
+
 static void answer_open(int listener, uint64_t id, struct arguments *a)
 {
     struct open_how *how = a->call->kind == CALLS_OPEN_HOW ? (struct open_how *)a->in : NULL;
@@ -177,7 +194,7 @@ static void answer_open(int listener, uint64_t id, struct arguments *a)
         how->flags |= O_CLOEXEC;
     else
         a->made[2] |= O_CLOEXEC;
-    const long fd = answer_do(a);
+    const long refused = answer_may_open(a, flags), fd = refused == 0 ? answer_do(a) : refused;
     arguments_finish(a);
     if (fd < 0)
         answer_error(listener, id, (int)fd);
@@ -196,7 +213,25 @@ static long answer_in_trunk(const struct arguments *a)
     const long code = answer_prepare(
         has_directory ? (int)a->made[path->where - 1] : AT_FDCWD, path->given[0] == '/' ? path->text : path->given,
         (follows ? 0 : AT_SYMLINK_NOFOLLOW) | (int)(a->flags & AT_EMPTY_PATH), a->call->kind == CALLS_CHDIR);
-    return a->flags & ~(unsigned)ANSWER_FLAGS ? 0 : code;
+    const bool kernel_knows_better = a->call->number == SYS_mount || (a->flags & ~(unsigned)ANSWER_FLAGS) != 0;
+    return kernel_knows_better ? 0 : code;
+}
+
+/* A file does not become longer than its caller may make one, who gets the signal that the kernel sends. */
+static long answer_truncate(const struct arguments *a)
+{
+    const char *path = (const char *)a->made[0];
+    struct stat stat;
+    if (a->made[1] < 0 || !caller_may_not_write(a->tid, (uint64_t)a->made[1]) || fstatat(AT_FDCWD, path, &stat, 0) != 0 ||
+        !S_ISREG(stat.st_mode) || stat.st_size >= a->made[1] || faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) != 0)
+        return answer_do(a);
+    SYS2(SYS_tkill, a->tid, SIGXFSZ);
+    return -EFBIG;
+}
+
+static long answer_do_plainly(const struct arguments *a)
+{
+    return a->call->as == SYS_truncate ? answer_truncate(a) : answer_do(a);
 }
 
 /* Nothing of the caller's is held any more when it goes on. */
@@ -216,7 +251,7 @@ static void answer_perform(int listener, uint64_t id, struct arguments *a)
         answer_or_go_on(listener, id, result);
         return;
     default:
-        result = arguments_back(a, answer_do(a));
+        result = arguments_back(a, answer_do_plainly(a));
         arguments_finish(a);
         answer_result(listener, id, result);
     }
@@ -242,8 +277,8 @@ static int answer_take_rights(const struct arguments *a)
     int code = caller_rights(a->tid, &rights);
     if (code == 0 && asks && rights.are_others) {
         answer_tell(a->tid,
-                    "shunt: a statically linked program changed its user or groups, so its calls on paths of a root fail "
-                    "with EIO (link it dynamically)\n");
+                    "shunt: a statically linked program changed its user, groups or capabilities, so its calls on paths of a "
+                    "root fail with EIO (link it dynamically)\n");
         code = -EIO;
     }
     if (code == 0)
@@ -252,7 +287,7 @@ static int answer_take_rights(const struct arguments *a)
 }
 
 /* Is this one of the roots that the shim of a caller names? */
-static int answer_control(const struct seccomp_notif *call)
+static int answer_roots(const struct seccomp_notif *call)
 {
     static _Thread_local char roots[WHERE_ROOTS * 256];
     return caller_read_text((pid_t)call->pid, call->data.args[1], roots, sizeof roots) >= 0 && where_are_the_roots(roots)
@@ -260,9 +295,43 @@ static int answer_control(const struct seccomp_notif *call)
                : -EINVAL;
 }
 
+/* It asks, or is about to forbid that others look into it. */
+static void answer_control(int listener, const struct seccomp_notif *call)
+{
+    if (call->data.args[0] == CALLS_ASK) {
+        answer_result(listener, call->id, answer_roots(call));
+        return;
+    }
+    const pid_t tid = (pid_t)call->pid;
+    if (call->data.args[1] == 0 && caller_can_hide() && !caller_is_shim(tid, call->data.instruction_pointer)) {
+        atomic_store(&answer_some_hide, true);
+        answer_tell(tid,
+                    "shunt: warning: a statically linked program forbids that others look into it (PR_SET_DUMPABLE), so its "
+                    "calls on paths fail with EIO from here on (link it dynamically)\n");
+    }
+    answer_go_on(listener, call->id);
+}
+
+/* Its sandbox would bind it, and not us, who do its calls below a root. */
+static void answer_refused(int listener, const struct seccomp_notif *call)
+{
+    if (caller_is_shim((pid_t)call->pid, call->data.instruction_pointer))
+        answer_go_on(listener, call->id);
+    else
+        answer_error(listener, call->id, -ENOSYS);
+}
+
 static bool answer_still_waits(int listener, uint64_t id)
 {
     return SYS3(SYS_ioctl, listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &id) == 0;
+}
+
+/* It may become another user by that. */
+static bool answer_is_set_id(const struct arguments *a)
+{
+    struct statx stat;
+    return a->count > 0 && sys_statx(AT_FDCWD, a->paths[0].text, 0, STATX_MODE, &stat) == 0 &&
+           (stat.stx_mode & (S_ISUID | S_ISGID)) != 0;
 }
 
 /* The shim of a dynamic program makes the calls of the union itself. */
@@ -271,9 +340,16 @@ static bool answer_is_ours(const struct seccomp_notif *call, const struct calls_
     const pid_t tid = (pid_t)call->pid;
     if (entry->kind == CALLS_EXEC)
         caller_executes(tid);
-    if (answer_is_elsewhere(tid) || arguments_look(a, entry, (const uint64_t *)call->data.args, tid) == 0)
+    if (answer_is_elsewhere(tid))
         return false;
-    return !caller_is_shim(tid, call->data.instruction_pointer);
+    const bool is_ours = arguments_look(a, entry, (const uint64_t *)call->data.args, tid) != 0;
+    if (entry->kind == CALLS_EXEC && answer_is_set_id(a))
+        atomic_store(&answer_rights_may_differ, 1);
+    if (a->is_hidden && atomic_load(&answer_some_hide) && !caller_is_shim(tid, call->data.instruction_pointer)) {
+        a->objection = -EIO;
+        return true;
+    }
+    return is_ours && !caller_is_shim(tid, call->data.instruction_pointer);
 }
 
 /* Threads, too, are begun by clone3, whose flags the filter does not see. */
@@ -287,8 +363,8 @@ static bool answer_may_change_rights(const struct seccomp_notif *call)
 bool answer_at_once(int listener, const struct seccomp_notif *call, struct arguments *a)
 {
     const struct calls_entry *entry = calls_find(call->data.nr);
-    if (entry != NULL && entry->kind == CALLS_CONTROL) {
-        answer_result(listener, call->id, answer_control(call));
+    if (entry != NULL && (entry->kind == CALLS_CONTROL || entry->kind == CALLS_REFUSED)) {
+        (entry->kind == CALLS_CONTROL ? answer_control : answer_refused)(listener, call);
         return true;
     }
     if (entry == NULL || entry->kind == CALLS_RIGHTS)

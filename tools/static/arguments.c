@@ -2,6 +2,7 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #include "arguments.h"
 
+#include <linux/openat2.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/inotify.h>
@@ -54,21 +55,59 @@ static bool arguments_is_our_directory(struct arguments *a, struct arguments_pat
            arguments_is_directory(a->tid, path->at);
 }
 
+/* The times of what is open. */
+static bool arguments_may_be_null(const struct calls_entry *call)
+{
+#ifdef SYS_futimesat
+    if (call->as == SYS_futimesat)
+        return true;
+#endif
+    return call->as == SYS_utimensat;
+}
+
+/* A link below a root that leads to what the caller has open, or where it is, would lead to ours: it is done by what the link
+ * says to the caller, or goes on if that is outside. */
+static bool arguments_follow_to_itself(struct arguments *a, struct arguments_path *path)
+{
+    char link[PATH_MAX];
+    if (!where_leads_to_itself(path->text, link))
+        return true;
+    strcpy(path->given, link);
+    return where_text(a->tid, AT_FDCWD, link, path->text) == 0 && where_is_in_a_root(path->text, true);
+}
+
 static bool arguments_look_at(struct arguments *a, struct arguments_path *path, uint64_t from, bool follows)
 {
     const bool may_be_empty = a->flags & AT_EMPTY_PATH;
     path->is_there = from != 0;
-    if (from == 0 && a->call->as == SYS_utimensat && path->at != AT_FDCWD)
+    if (from == 0 && path->at != AT_FDCWD && arguments_may_be_null(a->call))
         return arguments_is_our_directory(a, path);
     const long length = caller_read_text(a->tid, from, path->given, sizeof path->given);
     const int code = length < 0 ? (int)length : where_text(a->tid, path->at, path->given, path->text);
     if (code != 0) {
+        a->is_hidden |= code == -EPERM || code == -EACCES;
         a->objection = code == -ENOENT ? -EBADF : code; /* a descriptor's name is not there */
         return false;
     }
     if (path->given[0] == '\0')
         return may_be_empty && arguments_is_our_directory(a, path);
-    return where_is_in_a_root(path->text, follows);
+    return where_is_in_a_root(path->text, follows) && (!follows || arguments_follow_to_itself(a, path));
+}
+
+/* With RESOLVE_IN_ROOT the path begins at the descriptor's directory, whatever it looks like. Below a root the library refuses
+ * all such flags. */
+static void arguments_look_within(struct arguments *a, struct arguments_path *path, const uint64_t *given)
+{
+    struct open_how how;
+    if (a->call->kind != CALLS_OPEN_HOW || given[1] < sizeof how || caller_read(a->tid, given[0], &how, sizeof how) != 0 ||
+        !(how.resolve & RESOLVE_IN_ROOT))
+        return;
+    const char *inside = path->given + strspn(path->given, "/");
+    const bool is_in_root = (where_text(a->tid, path->at, "", path->text) == 0 && where_is_in_a_root(path->text, false)) ||
+                            (where_text(a->tid, path->at, inside, path->text) == 0 && where_is_in_a_root(path->text, false));
+    if (is_in_root)
+        a->objection = -ENOSYS;
+    path->is_in_root = is_in_root;
 }
 
 /* The name of a socket; without an end where it fills the address. */
@@ -121,6 +160,7 @@ int arguments_look(struct arguments *a, const struct calls_entry *call, const ui
     a->tid = tid;
     a->count = 0;
     a->objection = 0;
+    a->is_hidden = false;
     a->other = a->opened[0] = a->opened[1] = -1;
     a->back_size = 0;
     a->flags = arguments_flags(call, given);
@@ -132,6 +172,7 @@ int arguments_look(struct arguments *a, const struct calls_entry *call, const ui
             struct arguments_path *path = &a->paths[a->count++];
             path->where = made;
             path->is_in_root = arguments_look_at_one(a, path, *letter, &given[at], directory, follows);
+            arguments_look_within(a, path, &given[at + 1]);
             found |= path->is_in_root;
         }
         at += arguments_is_given(*letter);

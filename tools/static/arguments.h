@@ -23,6 +23,7 @@ struct arguments {
     long made[CALLS_ARGUMENTS + 2]; /* of call->as */
     unsigned flags;                 /* of letter a */
     int objection;                  /* to one path of two: it cannot be read, or its directory is none; 0 */
+    bool is_hidden;                 /* we may not look at the caller */
     struct arguments_path {
         int at;                    /* the caller's descriptor */
         bool is_there, is_in_root; /* a path was given; it leads to a root */

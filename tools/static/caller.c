@@ -2,14 +2,16 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #include "caller.h"
 
+#include <linux/capability.h>
 #include <pthread.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/uio.h>
 
 #include "base/text.h"
 #include "kernel.h"
 
-#define CALLER_KNOWN 512 /* threads that are remembered; a power of two */
+#define CALLER_KNOWN 512 /* at most so many threads are remembered, each with a descriptor */
 #define CALLER_STATUS 4096
 #define CALLER_SHIM "/libshunt_preload.so"
 #define CALLER_LOADER "/ld-linux"
@@ -22,8 +24,10 @@ static struct caller_slot {
     bool has_shim;
     uint64_t start, end; /* of the program's own code */
 } caller_slots[CALLER_KNOWN];
+static unsigned caller_slot_count = CALLER_KNOWN;
 
-static char caller_own_rights[CALLER_STATUS], caller_own_space[CALLER_NAME];
+static char caller_own_rights[CALLER_STATUS], caller_own_space[CALLER_NAME], caller_own_users[CALLER_NAME];
+static uint64_t caller_own_capabilities;
 
 static long caller_move(long number, pid_t tid, uint64_t there, void *here, size_t size)
 {
@@ -31,14 +35,19 @@ static long caller_move(long number, pid_t tid, uint64_t there, void *here, size
     return SYS6(number, tid, &own, 1, &other, 1, 0);
 }
 
+static int caller_moved(long moved, size_t size)
+{
+    return moved == (long)size ? 0 : moved == -EPERM ? -EPERM : -EFAULT;
+}
+
 int caller_read(pid_t tid, uint64_t from, void *to, size_t size)
 {
-    return size == 0 || caller_move(SYS_process_vm_readv, tid, from, to, size) == (long)size ? 0 : -EFAULT;
+    return size == 0 ? 0 : caller_moved(caller_move(SYS_process_vm_readv, tid, from, to, size), size);
 }
 
 int caller_write(pid_t tid, uint64_t to, const void *from, size_t size)
 {
-    return size == 0 || caller_move(SYS_process_vm_writev, tid, to, (void *)from, size) == (long)size ? 0 : -EFAULT;
+    return size == 0 ? 0 : caller_moved(caller_move(SYS_process_vm_writev, tid, to, (void *)from, size), size);
 }
 
 /* Page by page, since what follows the end may not be there. */
@@ -48,7 +57,7 @@ long caller_read_text(pid_t tid, uint64_t from, char *to, size_t size)
         const size_t page = SYS_LEAST_PAGE - (from + at) % SYS_LEAST_PAGE, wanted = page < size - at ? page : size - at;
         const long got = caller_move(SYS_process_vm_readv, tid, from + at, to + at, wanted);
         if (got <= 0)
-            return -EFAULT;
+            return got == -EPERM ? -EPERM : -EFAULT;
         const char *end = memchr(to + at, '\0', (size_t)got);
         if (end != NULL)
             return end - to;
@@ -104,14 +113,21 @@ static long caller_number(const char *status, const char *word, unsigned base)
     return number;
 }
 
-int caller_take(pid_t tid, int fd)
+/* That thread, which may have descriptors of its own, or be the last of its process; before Linux 6.9 its process. */
+static int caller_open_process(pid_t tid)
 {
     char name[CALLER_NAME], status[CALLER_STATUS];
+    const int thread = (int)SYS2(SYS_pidfd_open, tid, PIDFD_THREAD);
+    if (thread != -EINVAL)
+        return thread;
     caller_name(tid, "status", name);
     const long length = caller_read_file(name, status, sizeof status);
-    if (length < 0)
-        return (int)length;
-    const int process = (int)SYS2(SYS_pidfd_open, caller_number(status, "\nTgid:", 10), 0);
+    return length < 0 ? (int)length : (int)SYS2(SYS_pidfd_open, caller_number(status, "\nTgid:", 10), 0);
+}
+
+int caller_take(pid_t tid, int fd)
+{
+    const int process = caller_open_process(tid);
     if (process < 0)
         return process;
     const int taken = (int)SYS3(SYS_pidfd_getfd, process, fd, 0);
@@ -209,7 +225,7 @@ static void caller_learn(struct caller_slot *slot, pid_t tid)
 
 bool caller_is_shim(pid_t tid, uint64_t code)
 {
-    struct caller_slot *slot = &caller_slots[(unsigned)tid % CALLER_KNOWN];
+    struct caller_slot *slot = &caller_slots[(unsigned)tid % caller_slot_count];
     pthread_mutex_lock(&slot->lock);
     if (!caller_is_known(slot, tid, code))
         caller_learn(slot, tid);
@@ -220,7 +236,7 @@ bool caller_is_shim(pid_t tid, uint64_t code)
 
 void caller_executes(pid_t tid)
 {
-    struct caller_slot *slot = &caller_slots[(unsigned)tid % CALLER_KNOWN];
+    struct caller_slot *slot = &caller_slots[(unsigned)tid % caller_slot_count];
     pthread_mutex_lock(&slot->lock);
     if (slot->tid == tid)
         caller_forget(slot);
@@ -241,6 +257,30 @@ static const char *caller_rights_in(char *status)
     return start;
 }
 
+static bool caller_space(const char *of, char to[CALLER_NAME])
+{
+    const ssize_t length = sys_readlinkat(AT_FDCWD, of, to, CALLER_NAME - 1);
+    to[length > 0 ? length : 0] = '\0';
+    return length > 0;
+}
+
+static uint64_t caller_capabilities(const char *status)
+{
+    const char *at = strstr(status, "\nCapEff:\t");
+    return at != NULL ? (at += strlen("\nCapEff:\t"), caller_address(&at)) : 0;
+}
+
+/* Those of another namespace of users are worth nothing here. */
+static bool caller_lacks_capabilities(pid_t tid, const char *status)
+{
+    char name[CALLER_NAME], found[CALLER_NAME];
+    if (caller_own_capabilities == 0)
+        return false;
+    caller_name(tid, "ns/user", name);
+    return (caller_own_capabilities & ~caller_capabilities(status)) != 0 || !caller_space(name, found) ||
+           strcmp(found, caller_own_users) != 0;
+}
+
 int caller_rights(pid_t tid, struct caller_rights *rights)
 {
     char name[CALLER_NAME], status[CALLER_STATUS];
@@ -250,15 +290,49 @@ int caller_rights(pid_t tid, struct caller_rights *rights)
         return (int)length;
     const long umask = caller_number(status, "\nUmask:", 8);
     rights->umask = umask < 0 ? 0 : (mode_t)umask;
-    rights->are_others = strcmp(caller_rights_in(status), caller_own_rights) != 0;
+    const bool lacks_some = caller_lacks_capabilities(tid, status);
+    rights->are_others = lacks_some || strcmp(caller_rights_in(status), caller_own_rights) != 0;
     return 0;
 }
 
-static bool caller_space(const char *of, char to[CALLER_NAME])
+bool caller_can_hide(void)
 {
-    const ssize_t length = sys_readlinkat(AT_FDCWD, of, to, CALLER_NAME - 1);
-    to[length > 0 ? length : 0] = '\0';
-    return length > 0;
+    return (caller_own_capabilities & 1u << CAP_SYS_PTRACE) == 0;
+}
+
+/* The kernel tells how many are open since Linux 6.2; where there are as many as it may have, they may still have higher
+ * numbers, from a time when it might have more. */
+static bool caller_has_all_below(pid_t tid, rlim_t limit)
+{
+    char name[CALLER_NAME];
+    struct statx stat;
+    for (rlim_t fd = 0; fd < limit; fd++) {
+        caller_name_descriptor(tid, (int)fd, name);
+        if (sys_statx(AT_FDCWD, name, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &stat) == -ENOENT)
+            return false;
+    }
+    return true;
+}
+
+int caller_has_room(pid_t tid)
+{
+    char name[CALLER_NAME];
+    struct statx stat;
+    struct rlimit limit;
+    int code = (int)SYS4(SYS_prlimit64, tid, RLIMIT_NOFILE, NULL, &limit);
+    caller_name(tid, "fd", name);
+    if (code == 0)
+        code = sys_statx(AT_FDCWD, name, 0, STATX_SIZE, &stat);
+    if (code != 0)
+        return code;
+    const bool is_counted = stat.stx_size != 0;
+    return (is_counted && stat.stx_size < limit.rlim_cur) || !caller_has_all_below(tid, limit.rlim_cur);
+}
+
+bool caller_may_not_write(pid_t tid, uint64_t size)
+{
+    struct rlimit limit;
+    return SYS4(SYS_prlimit64, tid, RLIMIT_FSIZE, NULL, &limit) == 0 && size > limit.rlim_cur;
 }
 
 bool caller_is_elsewhere(pid_t tid)
@@ -274,9 +348,14 @@ bool caller_is_elsewhere(pid_t tid)
 void caller_start(void)
 {
     char status[CALLER_STATUS] = "";
+    struct rlimit limit;
     for (size_t i = 0; i < CALLER_KNOWN; i++)
         pthread_mutex_init(&caller_slots[i].lock, NULL);
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur / 4 < CALLER_KNOWN)
+        caller_slot_count = limit.rlim_cur >= 4 ? (unsigned)limit.rlim_cur / 4 : 1;
     caller_read_file("/proc/self/status", status, sizeof status);
+    caller_own_capabilities = caller_capabilities(status);
+    caller_space("/proc/self/ns/user", caller_own_users);
     strcpy(caller_own_rights, caller_rights_in(status));
     caller_space("/proc/self/ns/mnt", caller_own_space);
 }

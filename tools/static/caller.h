@@ -13,10 +13,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* 0, or -EFAULT. */
+/* 0, -EFAULT, or -EPERM: we may not look into it. */
 int caller_read(pid_t, uint64_t from, void *to, size_t size);
 int caller_write(pid_t, uint64_t to, const void *from, size_t size);
-/* A text with its end; its length, -EFAULT, or -ENAMETOOLONG. */
+/* A text with its end; its length, -EFAULT, -EPERM, or -ENAMETOOLONG. */
 long caller_read_text(pid_t, uint64_t from, char *to, size_t size);
 
 /* "/proc/PID/WHAT", or "/proc/PID/fd/N" of a descriptor; AT_FDCWD is its working directory. */
@@ -36,10 +36,16 @@ void caller_executes(pid_t);
 /* What its status says. */
 struct caller_rights {
     mode_t umask;
-    bool are_others; /* its user, or its groups, are not ours */
+    bool are_others; /* its user or groups are not ours, or it lacks a capability that we have */
 };
 /* 0 or -errno. */
 int caller_rights(pid_t, struct caller_rights *);
+/* May we look only into what allows it? */
+bool caller_can_hide(void);
+/* May it have one more descriptor? -errno: it cannot be told. */
+int caller_has_room(pid_t);
+/* Is a file of that size more than it may make? */
+bool caller_may_not_write(pid_t, uint64_t size);
 /* Does it see other files than we do, under the same paths? */
 bool caller_is_elsewhere(pid_t);
 /* Remembers what ours are. Before the first of the two above. */

@@ -50,6 +50,8 @@ const struct calls_entry calls_table[] = {
     {SYS_execve, SYS_execve, "P", CALLS_EXEC, CALLS_FOLLOWS},
     {SYS_execveat, SYS_execveat, "dp", CALLS_EXEC, CALLS_FOLLOWS},
     {SYS_name_to_handle_at, 0, "dpiia", CALLS_TRUNK},
+    {SYS_open_tree, 0, "dpa", CALLS_TRUNK, CALLS_FOLLOWS},
+    {SYS_mount, 0, "P", CALLS_TRUNK, CALLS_FOLLOWS},
     {SYS_inotify_add_watch, SYS_inotify_add_watch, "FPw", .how = CALLS_FOLLOWS},
     {SYS_fanotify_mark, SYS_fanotify_mark, "Fiidp", .how = CALLS_FOLLOWS},
     {SYS_connect, 0, "ik", CALLS_TRUNK, CALLS_FOLLOWS},
@@ -67,7 +69,9 @@ const struct calls_entry calls_table[] = {
     {SYS_pivot_root, 0, "", CALLS_RIGHTS},
     {SYS_unshare, 0, "", CALLS_RIGHTS},
     {SYS_setns, 0, "", CALLS_RIGHTS},
+    {SYS_capset, 0, "", CALLS_RIGHTS},
     {SYS_clone3, 0, "", CALLS_RIGHTS},
+    {SYS_landlock_create_ruleset, 0, "", CALLS_REFUSED},
     {SYS_prctl, 0, "", CALLS_CONTROL},
 #ifdef SYS_open
     {SYS_open, SYS_openat, "@pxi", CALLS_OPEN, CALLS_FOLLOWS | CALLS_MAKES},

@@ -37,7 +37,8 @@ enum calls_kind {
     CALLS_TRUNK,    /* the kernel does it, with a file that is moved to the trunk first */
     CALLS_EXEC,     /* so, too */
     CALLS_BIND,     /* makes a socket's name */
-    CALLS_RIGHTS,   /* may change the caller's user, groups, root or mount namespace */
+    CALLS_RIGHTS,   /* may change the caller's user, groups, capabilities, root or mount namespace */
+    CALLS_REFUSED,  /* ENOSYS, unless the library is in the caller and answers for it */
     CALLS_CONTROL,
 };
 

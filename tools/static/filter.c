@@ -43,13 +43,14 @@ static void filter_if(struct filter_code *code, unsigned value, unsigned answer)
     filter_add(code, BPF_RET | BPF_K, answer, 0, 0);
 }
 
-/* One that is looked at only with certain bits, or a certain value, in its first argument (the low half of it: both machines
+/* One that is looked at only with certain bits, or one of two values, in its first argument (the low half of it: both machines
  * are little-endian). */
-static void filter_if_first(struct filter_code *code, unsigned number, unsigned test, unsigned value)
+static void filter_if_first(struct filter_code *code, unsigned number, unsigned test, unsigned value, unsigned other)
 {
-    filter_add(code, BPF_JMP | BPF_JEQ | BPF_K, number, 0, 4);
+    filter_add(code, BPF_JMP | BPF_JEQ | BPF_K, number, 0, 5);
     filter_load(code, offsetof(struct seccomp_data, args));
-    filter_add(code, BPF_JMP | test | BPF_K, value, 0, 1);
+    filter_add(code, BPF_JMP | test | BPF_K, value, 1, 0);
+    filter_add(code, BPF_JMP | test | BPF_K, other, 0, 1);
     filter_add(code, BPF_RET | BPF_K, SECCOMP_RET_USER_NOTIF, 0, 0);
     filter_add(code, BPF_RET | BPF_K, SECCOMP_RET_ALLOW, 0, 0);
 }
@@ -69,8 +70,8 @@ static void filter_write(struct filter_code *code)
     for (size_t i = 0; i < calls_count; i++)
         if (calls_table[i].kind != CALLS_CONTROL)
             filter_if(code, (unsigned)calls_table[i].number, SECCOMP_RET_USER_NOTIF);
-    filter_if_first(code, SYS_clone, BPF_JSET, CLONE_NEWNS | CLONE_NEWUSER);
-    filter_if_first(code, SYS_prctl, BPF_JEQ, CALLS_ASK);
+    filter_if_first(code, SYS_clone, BPF_JSET, CLONE_NEWNS, CLONE_NEWUSER);
+    filter_if_first(code, SYS_prctl, BPF_JEQ, CALLS_ASK, PR_SET_DUMPABLE);
     filter_add(code, BPF_RET | BPF_K, SECCOMP_RET_ALLOW, 0, 0);
 }
 

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -58,11 +59,11 @@ int guard_hand_over(int socket, int listener)
 /* Nothing of the program's is kept open: the reader of its output is to see the end of it. */
 static void guard_let_go(int socket)
 {
+    const int high = (int)SYS3(SYS_fcntl, socket, F_DUPFD_CLOEXEC, 4);
     const int null = sys_openat(AT_FDCWD, "/dev/null", O_RDWR | O_CLOEXEC, 0);
-    const int high = (int)SYS3(SYS_fcntl, socket, F_DUPFD_CLOEXEC, 3);
-    SYS3(SYS_dup3, high, 3, O_CLOEXEC);
     for (int fd = 0; fd < 3 && null >= 0; fd++)
         SYS3(SYS_dup3, null, fd, 0);
+    SYS3(SYS_dup3, high, 3, O_CLOEXEC);
     SYS3(SYS_close_range, 4, ~0u, 0);
     SYS1(SYS_chdir, "/");
 }
@@ -97,41 +98,69 @@ static void guard_redirect(void)
     answer_listen(said[0]);
 }
 
-static void guard_serve(int socket, int listener, struct serve_board *board, const char *roots)
+/* What the program may use is not for all that is done for it and for its children together. */
+static void guard_raise_limits(void)
 {
     struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-        limit.rlim_cur = limit.rlim_max;
-        setrlimit(RLIMIT_NOFILE, &limit);
-    }
+    for (int which = 0; which < RLIM_NLIMITS; which++)
+        if (which != RLIMIT_CORE && getrlimit(which, &limit) == 0) {
+            limit.rlim_cur = limit.rlim_max;
+            setrlimit(which, &limit);
+        }
+    signal(SIGXFSZ, SIG_IGN);
+}
+
+/* Its end, with its status. `socket`: who is told that it is there; -1: it is not the first. */
+static void guard_serve(int socket, int listener, struct serve_board *board, const char *roots)
+{
     guard_redirect();
     where_start(roots);
-    sys_write(socket, "", 1);
-    sys_close(socket);
-    serve_all(listener, board);
+    if (socket >= 0) {
+        sys_write(socket, "", 1);
+        sys_close(socket);
+    } else {
+        answer_trust_nobody();
+    }
+    _exit(serve_all(listener, board));
+}
+
+/* The status with which the last one that answers has ended. */
+static int guard_watch(int socket, int listener, struct serve_board *board, const char *roots)
+{
+    for (;;) {
+        int status = 0;
+        const pid_t server = fork();
+        if (server == 0)
+            guard_serve(socket, listener, board, roots);
+        if (socket >= 0)
+            sys_close(socket);
+        socket = -1;
+        if (server < 0)
+            return -errno;
+        while (waitpid(server, &status, 0) < 0 && errno == EINTR)
+            continue;
+        if (!WIFEXITED(status) || WEXITSTATUS(status) != SERVE_AGAIN)
+            return status;
+    }
 }
 
 static void guard_stay(int socket, const char *roots)
 {
-    int status = 0;
     guard_let_go(socket);
-    socket = 3;
-    const int listener = guard_receive(socket);
+    guard_raise_limits();
+    const int listener = guard_receive(3);
     struct serve_board *board = sys_mmap(NULL, sizeof *board, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (listener < 0 || sys_is_error(board))
-        return;
-    const pid_t server = fork();
-    if (server == 0) {
-        guard_serve(socket, listener, board, roots);
-        _exit(0);
-    }
-    sys_close(socket);
-    if (server < 0)
-        return;
-    while (waitpid(server, &status, 0) < 0 && errno == EINTR)
-        continue;
-    if (status != 0)
+    if (listener >= 0 && !sys_is_error(board) && guard_watch(3, listener, board, roots) != 0)
         guard_refuse_all(listener, board);
+}
+
+/* Nor is it a child of a program that takes in what its children leave, and may wait for all that it has. */
+static int guard_take_in(int is_to)
+{
+    int did = 0;
+    prctl(PR_GET_CHILD_SUBREAPER, &did, 0, 0, 0);
+    prctl(PR_SET_CHILD_SUBREAPER, is_to, 0, 0, 0);
+    return did;
 }
 
 int guard_start(const char *roots)
@@ -140,6 +169,7 @@ int guard_start(const char *roots)
     const int code = (int)SYS4(SYS_socketpair, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends);
     if (code < 0)
         return code;
+    const int takes_in = guard_take_in(0);
     const pid_t child = fork();
     if (child == 0) {
         sys_close(ends[0]);
@@ -152,6 +182,7 @@ int guard_start(const char *roots)
     sys_close(ends[1]);
     while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
         continue;
+    guard_take_in(takes_in);
     if (child < 0)
         sys_close(ends[0]);
     return child < 0 ? -errno : ends[0];

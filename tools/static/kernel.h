@@ -35,6 +35,12 @@ struct seccomp_notif_addfd {
 #ifndef SYS_pidfd_getfd
 #define SYS_pidfd_getfd 438 /* Linux 5.6 */
 #endif
+#ifndef PIDFD_THREAD
+#define PIDFD_THREAD O_EXCL /* Linux 6.9 */
+#endif
+#ifndef SYS_landlock_create_ruleset
+#define SYS_landlock_create_ruleset 444 /* Linux 5.13 */
+#endif
 #ifndef SYS_clone3
 #define SYS_clone3 435 /* Linux 5.3 */
 #endif

@@ -11,8 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "answer.h"
+#include "base/clock.h"
 #include "kernel.h"
 
 #define SERVE_STACK (256u << 10)
@@ -22,9 +26,10 @@ static struct {
     struct serve_board *board;
     sem_t lead;
     atomic_uint idle, count;
+    uint64_t time; /* of a processor, in ns, that may be used here; 0: any */
 } serve_state;
 
-static void serve_start_another(void);
+static bool serve_start_another(void);
 
 /* Before what may last: another one waits for calls meanwhile. */
 static void serve_hand_on(void)
@@ -52,20 +57,51 @@ static bool serve_receive(struct seccomp_notif *call)
     }
 }
 
+static void serve_read_limit(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_CPU, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+        serve_state.time = limit.rlim_cur * CLOCK_SECOND / 2;
+}
+
+static bool serve_has_time(void)
+{
+    struct timespec used;
+    return serve_state.time == 0 || clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used) != 0 ||
+           (uint64_t)used.tv_sec * CLOCK_SECOND + (uint64_t)used.tv_nsec < serve_state.time;
+}
+
+/* By the one that leads: the others end what they have under way, and there is nothing new. */
+static void serve_make_way(void)
+{
+    const struct timespec pause = {.tv_nsec = CLOCK_MILLISECOND};
+    while (atomic_load(&serve_state.idle) + 1 < atomic_load(&serve_state.count))
+        nanosleep(&pause, NULL);
+    _exit(SERVE_AGAIN);
+}
+
+struct serve_worker {
+    struct seccomp_notif *call; /* on the board */
+    struct arguments arguments;
+};
+
 /* One at a time waits for calls, and answers at once what goes on in the kernel: the kernel would wake all that wait. */
 static void *serve_work(void *of)
 {
-    struct seccomp_notif *call = of;
-    struct arguments *arguments = malloc(sizeof *arguments);
+    struct serve_worker *worker = of;
+    struct seccomp_notif *call = worker->call;
+    struct arguments *arguments = &worker->arguments;
     bool leads = false;
     SYS1(SYS_unshare, CLONE_FS);
-    while (arguments != NULL) {
+    for (;;) {
         if (!leads) {
             atomic_fetch_add(&serve_state.idle, 1);
             while (sem_wait(&serve_state.lead) != 0)
                 continue;
             atomic_fetch_sub(&serve_state.idle, 1);
         }
+        if (!serve_has_time())
+            serve_make_way();
         if (!serve_receive(call))
             break;
         leads = answer_at_once(serve_state.listener, call, arguments);
@@ -74,27 +110,37 @@ static void *serve_work(void *of)
             answer_here(serve_state.listener, call, arguments);
         }
     }
-    free(arguments);
+    free(worker);
     return NULL;
 }
 
-static void serve_start_another(void)
+static bool serve_start(struct serve_worker *worker)
 {
     pthread_t thread;
     pthread_attr_t attributes;
-    const unsigned number = atomic_fetch_add(&serve_state.count, 1);
-    if (number >= SERVE_WORKERS) {
-        atomic_fetch_sub(&serve_state.count, 1);
-        return; /* the others will be free: nothing here waits for what the program does */
-    }
     pthread_attr_init(&attributes);
     pthread_attr_setstacksize(&attributes, SERVE_STACK);
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    pthread_create(&thread, &attributes, serve_work, &serve_state.board->calls[number]);
+    const bool is_started = pthread_create(&thread, &attributes, serve_work, worker) == 0;
     pthread_attr_destroy(&attributes);
+    return is_started;
 }
 
-void serve_all(int listener, struct serve_board *board)
+/* False: there is no room for one more. The others will be free: nothing here waits for what the program does. */
+static bool serve_start_another(void)
+{
+    const unsigned number = atomic_fetch_add(&serve_state.count, 1);
+    struct serve_worker *worker = number < SERVE_WORKERS ? malloc(sizeof *worker) : NULL;
+    if (worker != NULL)
+        worker->call = &serve_state.board->calls[number];
+    if (worker != NULL && serve_start(worker))
+        return true;
+    free(worker);
+    atomic_fetch_sub(&serve_state.count, 1);
+    return false;
+}
+
+enum serve_end serve_all(int listener, struct serve_board *board)
 {
     serve_state.listener = listener;
     serve_state.board = board;
@@ -102,7 +148,10 @@ void serve_all(int listener, struct serve_board *board)
     caller_start();
     SYS3(SYS_ioctl, listener, SECCOMP_IOCTL_NOTIF_SET_FLAGS,
          SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP); /* a quicker change of hands */
-    serve_start_another();
+    serve_read_limit();
+    if (!serve_start_another())
+        return SERVE_CANNOT;
     while (!serve_has_ended(-1))
         continue;
+    return SERVE_DONE;
 }

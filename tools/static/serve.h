@@ -14,5 +14,11 @@ struct serve_board {
     struct seccomp_notif calls[SERVE_WORKERS];
 };
 
-/* Returns when all programs under the filter have ended. */
-void serve_all(int listener, struct serve_board *);
+/* The status with which the process is to end. */
+enum serve_end {
+    SERVE_DONE,   /* all programs under the filter have ended */
+    SERVE_CANNOT, /* no thread can be started */
+    SERVE_AGAIN   /* it has used half of the processor time that it may (RLIMIT_CPU), and nothing is under way: another is to
+                     follow */
+};
+enum serve_end serve_all(int listener, struct serve_board *);

@@ -39,14 +39,23 @@ bool where_are_the_roots(const char *roots)
     return strcmp(roots, where_roots.text) == 0;
 }
 
+/* What follows that name and its slashes at the start of a path, past slashes and single dots; NULL: another name is there. */
+static const char *where_after(const char *path, const char *name)
+{
+    const size_t length = strlen(name);
+    while (path[0] == '/' || (path[0] == '.' && path[1] == '/'))
+        path++;
+    if (strncmp(path, name, length) != 0 || path[length] != '/')
+        return NULL;
+    return path + length + strspn(path + length, "/");
+}
+
 /* What /proc/self is to a thread, it is not to us. */
 static const char *where_after_self(const char *path)
 {
-    static const char *const own[] = {"/proc/self/", "/proc/thread-self/"};
-    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
-        if (strncmp(path, own[i], strlen(own[i])) == 0)
-            return path + strlen(own[i]);
-    return NULL;
+    const char *inside = path[0] == '/' ? where_after(path, "proc") : NULL;
+    const char *own = inside != NULL ? where_after(inside, "self") : NULL;
+    return own != NULL || inside == NULL ? own : where_after(inside, "thread-self");
 }
 
 static void where_join(struct text *text, const char *base, const char *path)
@@ -119,15 +128,27 @@ static bool where_is_own_device(const char *text)
     return strncmp(text, "/dev/fd/", 8) == 0 || strncmp(text, "/dev/std", 8) == 0;
 }
 
-/* The real path of the directory that a path's last name is in. False: it cannot be reached. */
-static bool where_parent(const char *path, size_t length, char to[PATH_MAX])
+bool where_leads_to_itself(const char *text, char link[PATH_MAX])
+{
+    const ssize_t length = sys_readlinkat(AT_FDCWD, text, link, PATH_MAX - 1);
+    link[length > 0 ? length : 0] = '\0';
+    return length > 0 && (where_after_self(link) != NULL || where_is_own_device(link));
+}
+
+static bool where_cannot_look(int code)
+{
+    return code == -EMFILE || code == -ENFILE || code == -ENOMEM || code == -EIO;
+}
+
+/* The real path of the directory that a path's last name is in. 1; 0: it cannot be reached; -errno: it cannot be told. */
+static int where_parent(const char *path, size_t length, char to[PATH_MAX])
 {
     char name[CALLER_NAME];
     if (path_parent_text(path, length, to) != 0)
-        return false;
+        return 0;
     const int fd = sys_openat(AT_FDCWD, to, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
     if (fd < 0)
-        return false;
+        return where_cannot_look(fd) ? fd : 0;
     struct text text;
     text_init(&text, name, sizeof name);
     text_add(&text, "/proc/self/fd/");
@@ -150,15 +171,18 @@ static bool where_go_up(char *path)
     return path[0] != '\0';
 }
 
-/* Where its directory is; with `follows` the text becomes that of a link at its end. 1, 0, or -1: look at the path that it is
- * by now. */
+/* Where its directory is; with `follows` the text becomes that of a link at its end. 1: also where it cannot be told, since the
+ * call, done here, then says why; 0, or -1: look at the path that it is by now. */
 static int where_look(char path[WHERE_TEXT], bool follows)
 {
     struct path_parts parts;
     char parent[PATH_MAX], link[PATH_MAX], whole[WHERE_TEXT];
     struct text text;
     path_split(&parts, path);
-    if (!where_parent(path, parts.last == PATH_NAME ? parts.parent_length : strlen(path), parent))
+    const int found = where_parent(path, parts.last == PATH_NAME ? parts.parent_length : strlen(path), parent);
+    if (found < 0)
+        return 1;
+    if (found == 0)
         return where_go_up(path) ? -1 : 0;
     text_init(&text, whole, sizeof whole);
     path[parts.name - path + (parts.last == PATH_NAME ? (long)parts.length : 0)] = '\0'; /* without slashes after it */
