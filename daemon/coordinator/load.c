@@ -53,7 +53,7 @@ static void load_carry_out(struct disk_job *job, const struct shuntd *shuntd)
     struct load_job *load = (struct load_job *)job;
     HOOK("load-begun");
     int fd = disk_open_trunk(shuntd, load->path, load->id);
-    load->result = fd;
+    load->result = disk_is_elsewhere(fd) ? -ESTALE : fd;
     if (fd < 0)
         return;
     load->result = listing_init(&load->listing, &shuntd->root, fd, load->path, load->branch,
@@ -89,49 +89,6 @@ static void load_destroy(struct load_job *load)
     free(load);
 }
 
-/* The request is served (again), or told what went wrong. */
-static int load_end(struct shuntd *shuntd, struct load_job *load, int result)
-{
-    const struct dirid id = load->id;
-    struct home_dir *dir = home_dir_find(shuntd->home, id);
-    struct coordinator_request *question = load_take_question(dir);
-    load_destroy(load);
-    if (route_lacks_home(&shuntd->route, &shuntd->session)) { /* coordinator_call_again comes back to it */
-        if (question != NULL)
-            list_append(&dir->coordinator->queued, &question->link);
-        return 0;
-    }
-    int code = question == NULL ? 0
-               : result < 0     ? coordinator_result(shuntd, question, result)
-                                : coordinator_serve(shuntd, question);
-    return code == 0 ? coordinator_resume(shuntd, id) : code;
-}
-
-/* All homes know it, or those that were its homes when this began are no more: then it begins again. */
-static int load_known(struct shuntd *shuntd, void *context, const struct collective_end *end)
-{
-    struct load_job *load = context;
-    struct home_coordinator *coordinator = home_dir_find(shuntd->home, load->id)->coordinator;
-    bool lost = end->lost || route_lacks_home(&shuntd->route, &shuntd->session) || load->epoch != shuntd->route.epoch;
-    coordinator->loaded = end->result == 0 && !lost;
-    coordinator->settles = end->result == MESSAGE_TWICE;
-    if (coordinator->loaded)
-        coordinator->created_empty = false; /* it need not be empty any more */
-    shuntd->counts.loads++;
-    return load_end(shuntd, load, end->result);
-}
-
-static int load_tell_homes(struct shuntd *shuntd, struct load_job *load, struct home_dir *dir)
-{
-    struct message message = {.type = MESSAGE_LOADED,
-                              .epoch = shuntd->route.epoch,
-                              .dir = load->id,
-                              .record.path = message_text(load->path, strlen(load->path))};
-    coordinator_put_record(&message.record.record, dir);
-    dir->coordinator->sharded = true;
-    return collective_begin(shuntd, &message, load->expected, load_known, load);
-}
-
 /* The others that use it learn how many they are, as long as that matters to them (placement_redirects). */
 static int load_tell_nodes(struct shuntd *shuntd, struct home_dir *dir, uint16_t newcomer)
 {
@@ -160,6 +117,52 @@ static int load_answer_load(struct shuntd *shuntd, struct home_dir *dir, struct 
     coordinator_put_record(&answer.coordinator_answer.record, dir);
     answer.coordinator_answer.node_count = dir->coordinator->node_count;
     return coordinator_answer(shuntd, question, &answer);
+}
+
+/* The request is served (again), or told what went wrong. One that says where the directory was when this began is no news: it
+ * has been renamed while it was listed, and the daemons have heard of that. */
+static int load_end(struct shuntd *shuntd, struct load_job *load, int result)
+{
+    const struct dirid id = load->id;
+    struct home_dir *dir = home_dir_find(shuntd->home, id);
+    struct coordinator_request *question = load_take_question(dir);
+    const bool has_moved = result == 0 && dir->coordinator->loaded && strcmp(dir->path, load->path) != 0;
+    load_destroy(load);
+    if (route_lacks_home(&shuntd->route, &shuntd->session)) { /* coordinator_call_again comes back to it */
+        if (question != NULL)
+            list_append(&dir->coordinator->queued, &question->link);
+        return 0;
+    }
+    int code = question == NULL ? 0
+               : result < 0     ? coordinator_result(shuntd, question, result)
+               : has_moved      ? load_answer_load(shuntd, dir, question, UINT64_MAX)
+                                : coordinator_serve(shuntd, question);
+    return code == 0 ? coordinator_resume(shuntd, id) : code;
+}
+
+/* All homes know it, or those that were its homes when this began are no more: then it begins again. */
+static int load_known(struct shuntd *shuntd, void *context, const struct collective_end *end)
+{
+    struct load_job *load = context;
+    struct home_coordinator *coordinator = home_dir_find(shuntd->home, load->id)->coordinator;
+    bool lost = end->lost || route_lacks_home(&shuntd->route, &shuntd->session) || load->epoch != shuntd->route.epoch;
+    coordinator->loaded = end->result == 0 && !lost;
+    coordinator->settles = end->result == MESSAGE_TWICE;
+    if (coordinator->loaded)
+        coordinator->created_empty = false; /* it need not be empty any more */
+    shuntd->counts.loads++;
+    return load_end(shuntd, load, end->result);
+}
+
+static int load_tell_homes(struct shuntd *shuntd, struct load_job *load, struct home_dir *dir)
+{
+    struct message message = {.type = MESSAGE_LOADED,
+                              .epoch = shuntd->route.epoch,
+                              .dir = load->id,
+                              .record.path = message_text(dir->path, strlen(dir->path))};
+    coordinator_put_record(&message.record.record, dir);
+    dir->coordinator->sharded = true;
+    return collective_begin(shuntd, &message, load->expected, load_known, load);
 }
 
 /* The names are on their way to the daemon that asked, before this answer. */

@@ -204,7 +204,7 @@ static int placement_not_made(struct shuntd *shuntd, struct home_dir *dir, int r
         log_line("%s: new files stay in the trunk, reason %d (run 'shunt status' to see it in words)", dir->path, result);
         return placement_pin(shuntd, dir, (enum record_why)result);
     }
-    if (result == -ESTALE || result == -ENOENT) /* renamed or replaced: a waiting client is to tell its new place */
+    if (disk_is_elsewhere(result)) /* renamed or replaced: a waiting client is to tell its new place */
         return reply_forget_dir(shuntd, dir);
     log_warning("%s: no leaf can be made: %s", dir->path, strerror(-result));
     return home_pin_to_trunk(&dir->blocked);

@@ -141,7 +141,8 @@ static int completion_settle_pair(struct shuntd *shuntd, struct operation *opera
 
 /* What is on disk decides. A create whose file is there happened; an unlink whose file is still there did not; where
  * another file is there, it took the name over. A promotion has happened where that very file is. Where it cannot be told,
- * nothing has happened. */
+ * nothing has happened, but for a create: a name that is known and not there is found out, and one that is there and not known
+ * would be made twice. */
 int completion_settle_by_disk(struct shuntd *shuntd, struct operation *operation)
 {
     struct record_entry made = {0};
@@ -159,6 +160,8 @@ int completion_settle_by_disk(struct shuntd *shuntd, struct operation *operation
     if (another && operation->kind == OPERATION_UNLINK)
         operation->kind = OPERATION_CREATE;
     bool removing = operation->kind == OPERATION_UNLINK || operation->kind == OPERATION_RMDIR;
+    if (operation->kind == OPERATION_CREATE && there != 0 && there != -ENOENT)
+        return completion_succeeded(shuntd, operation, &operation->place, (struct dirid){0, 0});
     if (there == (removing ? -ENOENT : 0)) /* a directory may have been there before, so it is not known to be empty */
         return completion_succeeded(shuntd, operation, &made, (struct dirid){0, 0});
     return completion_failed(shuntd, operation);

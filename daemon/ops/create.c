@@ -139,12 +139,15 @@ static bool create_is_other(const struct record_entry *known, const struct recor
     return known->ino != found->ino || (found->type != DT_UNKNOWN && known->type != found->type);
 }
 
-/* The name is known. A program without the shim may have put another file in its place in the trunk; the disk tells. */
-static bool create_is_replaced(const struct shuntd *shuntd, const struct operation *operation, struct record_entry *found)
+/* The name is known. A program without the shim may have put another file in its place in the trunk; the disk tells. 1, 0, or
+ * -ESTALE: the directory is not where it was. */
+static int create_is_replaced(const struct shuntd *shuntd, const struct operation *operation, struct record_entry *found)
 {
     const struct record_entry *known = &operation->before;
-    return known->branch == 0 && known->state == RECORD_LIVE && create_is_other(known, &operation->place) &&
-           create_find(shuntd, operation, found) == 0 && create_is_other(known, found);
+    if (known->branch != 0 || known->state != RECORD_LIVE || !create_is_other(known, &operation->place))
+        return 0;
+    const int looked = create_find(shuntd, operation, found);
+    return looked == 0 ? create_is_other(known, found) : looked == -ESTALE ? -ESTALE : 0;
 }
 
 static int create_held_for_adoption(struct shuntd *shuntd, struct operation *operation, const struct name_answer *answer)
@@ -154,9 +157,11 @@ static int create_held_for_adoption(struct shuntd *shuntd, struct operation *ope
         return create_adopt(shuntd, operation);
     if (answer->result < 0)
         return create_tell_and_end(shuntd, operation, answer);
-    if (create_is_replaced(shuntd, operation, &found))
+    const int is_replaced = create_is_replaced(shuntd, operation, &found);
+    if (is_replaced == 1)
         return create_adopt_found(shuntd, operation, &found);
-    int code = reply_place(shuntd, operation, &operation->before, MESSAGE_EXISTS);
+    int code = is_replaced == -ESTALE ? reply_result(shuntd, operation, MESSAGE_NOT_LOADED)
+                                      : reply_place(shuntd, operation, &operation->before, MESSAGE_EXISTS);
     return code == 0 ? home_rpc_abort(shuntd, operation) : code;
 }
 

@@ -54,8 +54,9 @@ static void directory_each_branch(struct directory_job *job, const struct shuntd
 static void directory_carry_out_on_mirrors(struct disk_job *base, const struct shuntd *shuntd)
 {
     struct directory_job *job = (struct directory_job *)base;
-    int trunk = disk_open_trunk(shuntd, job->path, job->id);
-    job->result = trunk < 0 ? trunk : 0;
+    const bool follows = job->type != MESSAGE_SYNC; /* which is of the mirrors alone */
+    int trunk = follows ? disk_open_trunk(shuntd, job->path, job->id) : -1;
+    job->result = !follows || trunk >= 0 ? 0 : disk_is_elsewhere(trunk) ? -ESTALE : trunk;
     directory_each_branch(job, shuntd, trunk);
     if (trunk >= 0)
         sys_close(trunk);

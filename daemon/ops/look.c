@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/sys.h"
+#include "disk/disk.h"
 #include "home/home.h"
 #include "reply/reply.h"
 #include "union/disk.h"
@@ -25,6 +26,17 @@ static int look_freshly(const struct shuntd *shuntd, const struct home_dir *dir,
     return dirid_equal(dirid_of(&parent), dir->id) ? code : -ESTALE;
 }
 
+/* What is at a path that leads to another directory by now says nothing of this one. */
+static int look_in_trunk(const struct shuntd *shuntd, const struct home_dir *dir, const char *name, struct statx *stat)
+{
+    const int fd = disk_open_trunk(shuntd, dir->path, dir->id);
+    if (fd < 0)
+        return fd;
+    const int code = sys_statx(fd, name, AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_INO, stat);
+    sys_close(fd);
+    return code;
+}
+
 int look_at_entry(const struct shuntd *shuntd, const struct home_dir *dir, const struct record_entry *entry, const char *name,
                   size_t length, struct statx *stat)
 {
@@ -33,7 +45,8 @@ int look_at_entry(const struct shuntd *shuntd, const struct home_dir *dir, const
     if (code != 0)
         return code;
     if (!shuntd->root.keeps_names)
-        code = sys_statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_INO, stat);
+        code = entry->branch == 0 ? look_in_trunk(shuntd, dir, path + strlen(path) - length, stat)
+                                  : sys_statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_INO, stat);
     return code == 0 && !shuntd->root.keeps_names ? 0 : look_freshly(shuntd, dir, entry, path, stat);
 }
 

@@ -60,11 +60,16 @@ __attribute__((noinline)) static int operate_directory_ask_about(struct names_ro
     if (scratch == NULL)
         return -ENOMEM;
     int code = operate_directory_ask_once(root, &message, scratch);
-    const bool is_misplaced = code == -ESTALE || code == -ENOENT;
-    bool again = is_misplaced || code == MESSAGE_NOT_LOADED;
+    bool is_misplaced = code == -ESTALE || code == -ENOENT, again = is_misplaced || code == MESSAGE_NOT_LOADED;
     for (int i = 0; again && i < TRIES_MAX; i++) {
         code = operate_directory_load_with(scratch, root, id, at, path, flags, is_misplaced);
-        again = code == 1 && (code = operate_directory_ask_once(root, &message, scratch)) == MESSAGE_NOT_LOADED;
+        if (code == 1) {
+            code = operate_directory_ask_once(root, &message, scratch);
+            is_misplaced = code == -ESTALE || code == -ENOENT;
+            again = is_misplaced || code == MESSAGE_NOT_LOADED;
+        } else {
+            again = code == -ESTALE; /* renamed before its coordinator has looked */
+        }
     }
     scratch_give(scratch);
     return again ? -EIO : code < 0 ? code : 0;

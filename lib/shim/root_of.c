@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 
 #include "base/helper_process.h"
 #include "base/sys.h"
@@ -48,14 +49,26 @@ int root_of_identify(int at, const char *path, int flags, struct statx *stat)
     return code;
 }
 
-/* Loads a directory that the index does not know, if it lies under the root. 1, 0: it does not, or -errno. */
+/* Loads a directory that the index does not know, if it lies under the root. Where it, or one above it, was renamed before its
+ * coordinator has looked, it is told where it is by then. 1, 0: it does not, or -errno. */
 static int root_of_load_if_beneath(struct names_root *root, int fd, struct dirid id, char *text)
 {
     const char *relative;
+    uint64_t told = 0;
     int code = names_place_of(root, fd, text, &relative);
     if (code == 1 && names_is_plain(root))
         return FIND_PLAIN;
-    return code == 1 ? (code = names_load(root, id, relative), code == 0 ? 1 : code) : code;
+    while (code == 1) {
+        const uint64_t place = record_hash(relative, strlen(relative));
+        if (place == told)
+            return -ESTALE;
+        told = place;
+        code = names_load(root, id, relative);
+        if (code != -ESTALE)
+            return code == 0 ? 1 : code;
+        code = names_place_of(root, fd, text, &relative);
+    }
+    return code;
 }
 
 struct seeking {

@@ -87,3 +87,116 @@ def test_calls_in_one_whose_two_places_do_not_fit_in_one_message(stage, build, f
         line = f"exec({USE!r}, globals()) or use('{at}')"
         assert stage.does(node, line) == "None", node
     assert [len(stage.does(node, f"os.listdir('{at}')").split()) for node in NODES] == [4, 4, 4]
+
+
+def another_in_its_place(stage, what="directory"):
+    """A program without the library has renamed `d` to `e`, and put something else in its place."""
+    stage.begin()
+    stage.does("a", "(os.mkdir('d'), make('d/f'))[1]")
+    for name in "tu":
+        (stage.out / "d" / name).touch()
+    for node in [*NODES, *NODES]:
+        stage.does(node, "os.listdir('d')")
+    (stage.out / "d").rename(stage.out / "e")
+    {"directory": (stage.out / "d").mkdir, "file": (stage.out / "d").touch, "link": lambda: (stage.out / "d").symlink_to("e"),
+     "nothing": lambda: None}[what]()
+
+
+@pytest.mark.parametrize("line, names", [("os.mkdir('e/t')", "ftu"), ("open('e/t', 'w').close()", "ftu"),
+                                         ("os.link('e/f', 'e/t')", "ftu"), ("os.unlink('e/t')", "fu"), ("os.listdir('e/t')", "fu")])
+def test_a_file_at_the_old_place_is_not_taken_for_that_of_its_name(stage, line, names):
+    """Which another program has removed."""
+    another_in_its_place(stage)
+    (stage.out / "d" / "t").write_text("other")
+    (stage.out / "e" / "t").unlink()
+    assert stage.does("a", line) == ("None" if "t" in names else "ENOENT")
+    for node in NODES:
+        assert stage.does(node, "''.join(sorted(os.listdir('e')))") == names
+
+
+@pytest.mark.parametrize("what", ["directory", "nothing"])
+def test_what_replaces_a_file_there_is_found(stage, what):
+    """A directory, into which a program goes then; and a file where there is a directory of that name at the old place."""
+    another_in_its_place(stage, what)
+    (stage.out / "e" / "g").touch()
+    if what == "directory":
+        (stage.out / "d" / "g").mkdir()
+    (stage.out / "e" / "u").unlink()
+    (stage.out / "e" / "u").mkdir()
+    (stage.out / "e" / "u" / "inside").touch()
+    expected = [("e", ["u"], ["f", "g", "t"]), ("e/u", [], ["inside"])]
+    for node in NODES:
+        assert stage.does(node, "[(d, sorted(n), sorted(f)) for d, n, f in os.walk('e')]") == str(expected), node
+
+
+@pytest.mark.parametrize("what", ["directory", "file", "link", "nothing"])
+def test_the_mirrors_of_one_follow_it(stage, what):
+    another_in_its_place(stage, what)
+    for node in NODES:
+        assert stage.does(node, f"exec({USE!r}, globals()) or use('e')") == "None", node
+    mirrors = [mirror for mirror in stage.session.root.glob(".shunt/b/*/*") if mirror.name.startswith("e-") or mirror.name.startswith("d-")]
+    assert len(mirrors) == 3 and {mirror.stat().st_mode & 0o777 for mirror in mirrors} == {0o700}
+
+
+LATE = [("os.close(os.open('f', os.O_RDONLY, dir_fd=fd))", "None"), ("os.mkdir('q', dir_fd=fd)", "None"), ("os.fsync(fd)", "None"),
+        ("os.listdir(fd)", "['f']"), ("os.unlink('f', dir_fd=fd)", "None"), ("(os.fchdir(fd), os.listdir('.'))[1]", "['f']")]
+
+
+@pytest.mark.parametrize("how", ["by this session", "natively", "and another one is there"])
+@pytest.mark.parametrize("line, result", LATE)
+def test_one_that_is_renamed_while_it_is_loaded(stage, how, line, result):
+    """Its coordinator has not looked yet."""
+    (stage.out / "d" / "x").mkdir(parents=True)
+    (stage.out / "d" / "x" / "f").touch()
+    begun = stage.meeting()
+    stage.begin(hooks=[begun.seen_before_at("load-begun")])
+    for node in NODES:
+        stage.does(node, "os.listdir('d')")
+    call = stage.call("b", f"(fd := os.open('d/x', os.O_RDONLY), until('{stage.area}/go'), {line})[2]")
+    conftest.wait_until(lambda: (stage.area / "go.asked").exists(), "a descriptor")
+    begun.again()
+    (stage.area / "go").touch()
+    begun.reached()
+    if how == "by this session":
+        assert stage.does("a", "os.rename('d', 'e')") == "None"
+    else:
+        (stage.out / "d").rename(stage.out / "e")
+    if how == "and another one is there":
+        (stage.out / "d" / "x").mkdir(parents=True)
+    begun.go()
+    assert call.answer() == result
+
+
+def test_the_times_of_one_that_is_renamed_while_it_is_listed(stage):
+    """Its homes do not hear of its old place after they have heard of the new one."""
+    listed = stage.meeting()
+    stage.begin(hooks=[listed.seen_before_at("load-listed")])
+    for node in NODES:
+        stage.does(node, "os.listdir('.')")
+    stage.does("a", "(os.makedirs('d/x'), make('d/x/f'), time.sleep(0.05), make('d/x/g'))[1]")
+    uses = f"until('{stage.area}/use'), os.stat('f', dir_fd=fd), until('{stage.area}/remove'), os.unlink('f', dir_fd=fd)"
+    call = stage.call("b", f"(fd := os.open('d/x', os.O_RDONLY), {uses})[4]")
+    conftest.wait_until(lambda: (stage.area / "use.asked").exists(), "a descriptor")
+    conftest.wait_until(stage.session.trunk_has_its_times("out/d/x"), "the trunk to be given its times")
+    listed.again()
+    (stage.area / "use").touch()
+    listed.reached()
+    assert stage.does("c", "os.rename('d', 'e')") == "None"
+    listed.go()
+    conftest.wait_until(lambda: (stage.area / "remove.asked").exists(), "a look")
+    before = (stage.out / "e" / "x").stat().st_mtime_ns
+    (stage.area / "remove").touch()
+    assert call.answer() == "None"
+    conftest.wait_until(lambda: (stage.out / "e" / "x").stat().st_mtime_ns > before, "its times")
+
+
+@pytest.mark.parametrize("line", ["os.mkdir('e/v')", "os.symlink('nowhere', 'e/v')"])
+def test_what_one_that_is_killed_has_made_there_is_known(stage, line):
+    another_in_its_place(stage, "nothing")
+    made = stage.meeting()
+    call = stage.call("b", line, made.at("make-made"))
+    made.reached()
+    call.process.kill()
+    call.process.wait()
+    assert stage.does("c", "make('e/v')") == "EEXIST"
+    assert stage.does("a", "''.join(sorted(os.listdir('e')))") == "ftuv"
