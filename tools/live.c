@@ -93,7 +93,7 @@ static void live_tell(struct live *live, const char *root, bool complete)
     if (live->in_use > 0)
         printf(", %zu in use", live->in_use);
     if (live->unknown > 0)
-        printf(", %zu not used in this session", live->unknown);
+        printf(", %zu not used in this session, or not since a program without shunt has renamed them", live->unknown);
     if (live->refused > 0)
         printf(", %zu file%s not moved", live->refused, live->refused == 1 ? "" : "s");
     printf("\n");

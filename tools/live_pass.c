@@ -233,7 +233,7 @@ static int live_pass_mirror(struct live *live, int branch, const char *mirror)
     if (!live_pass_is_due(live, mirror, live_pass_newest(branch, mirror)))
         return 0;
     if (!visible_path_of_mirror(live->root, mirror, live->path)) {
-        live->unknown++; /* of an earlier session, and nobody has used it in this one */
+        live->unknown++; /* of an earlier session, and nobody has used it in this one, or where it is by now */
         return 0;
     }
     const size_t before = live->files;

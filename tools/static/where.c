@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/text.h"
 #include "path/path.h"
@@ -15,8 +16,22 @@
 static struct {
     const char *text;
     char paths[WHERE_ROOTS][PATH_MAX];
+    uint64_t mounts[WHERE_ROOTS]; /* 0: not known */
     unsigned count;
 } where_roots;
+
+/* The mount that a path leads to, and what is there; a link at its end is not followed unless `flags` say so. 0 or -errno. */
+static int where_mount(const char *path, int flags, struct statx *stat)
+{
+    return sys_statx(AT_FDCWD, path, flags | AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, STATX_TYPE | STATX_MNT_ID, stat);
+}
+
+static void where_note_mount(unsigned root)
+{
+    struct statx stat;
+    const bool is_known = where_mount(where_roots.paths[root], 0, &stat) == 0 && (stat.stx_mask & STATX_MNT_ID);
+    where_roots.mounts[root] = is_known ? stat.stx_mnt_id : 0;
+}
 
 void where_start(const char *roots)
 {
@@ -28,10 +43,26 @@ void where_start(const char *roots)
             memcpy(given, at, length);
             given[length] = '\0';
             if (realpath(given, where_roots.paths[where_roots.count]) != NULL)
-                where_roots.count++;
+                where_note_mount(where_roots.count++);
         }
         at += length;
     }
+}
+
+/* On a mount without a root there is nothing of one: what is mounted below a root is not served. */
+static bool where_is_on_another_mount(const struct statx *stat)
+{
+    for (unsigned i = 0; i < where_roots.count; i++)
+        if (where_roots.mounts[i] == 0 || where_roots.mounts[i] == stat->stx_mnt_id)
+            return false;
+    return (stat->stx_mask & STATX_MNT_ID) != 0;
+}
+
+/* Most paths: a file or a directory that is there. */
+static bool where_is_plainly_elsewhere(const char *text)
+{
+    struct statx stat;
+    return where_mount(text, AT_SYMLINK_NOFOLLOW, &stat) == 0 && !S_ISLNK(stat.stx_mode) && where_is_on_another_mount(&stat);
 }
 
 bool where_are_the_roots(const char *roots)
@@ -205,7 +236,7 @@ bool where_is_in_a_root(const char *text, bool follows)
     char path[WHERE_TEXT];
     if (where_says_the_text(text))
         return true;
-    if (text[0] != '/' || strlen(text) >= PATH_MAX || where_is_own_device(text))
+    if (text[0] != '/' || strlen(text) >= PATH_MAX || where_is_own_device(text) || where_is_plainly_elsewhere(text))
         return false;
     strcpy(path, text);
     int how = -1;
