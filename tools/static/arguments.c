@@ -34,7 +34,7 @@ static unsigned arguments_flags(const struct calls_entry *call, const uint64_t *
 
 static bool arguments_follows(const struct arguments *a, unsigned open_flags)
 {
-    if (a->call->kind == CALLS_OPEN)
+    if (a->call->kind == CALLS_OPEN || a->call->kind == CALLS_OPEN_HOW)
         return !(open_flags & O_NOFOLLOW) && (open_flags & (O_CREAT | O_EXCL)) != (O_CREAT | O_EXCL);
     return a->call->how & CALLS_FOLLOWS ? !(a->flags & AT_SYMLINK_NOFOLLOW) : (a->flags & AT_SYMLINK_FOLLOW) != 0;
 }
@@ -144,8 +144,18 @@ static bool arguments_is_path(char letter)
     return strchr("pPfk", letter) != NULL;
 }
 
-static unsigned arguments_open_flags(const struct calls_entry *call, const uint64_t *given)
+static unsigned arguments_how_flags(pid_t tid, const uint64_t *given)
 {
+    struct open_how how;
+    if (given[3] < sizeof how || caller_read(tid, given[2], &how, sizeof how) != 0)
+        return 0;
+    return (unsigned)how.flags | (how.resolve & RESOLVE_NO_SYMLINKS ? O_NOFOLLOW : 0);
+}
+
+static unsigned arguments_open_flags(const struct calls_entry *call, const uint64_t *given, pid_t tid)
+{
+    if (call->kind == CALLS_OPEN_HOW)
+        return arguments_how_flags(tid, given);
     if (call->kind != CALLS_OPEN)
         return 0;
     return call->arguments[2] == 'C' ? O_CREAT | O_TRUNC : (unsigned)given[call->arguments[0] == 'd' ? 2 : 1];
@@ -164,7 +174,7 @@ int arguments_look(struct arguments *a, const struct calls_entry *call, const ui
     a->other = a->opened[0] = a->opened[1] = -1;
     a->back_size = 0;
     a->flags = arguments_flags(call, given);
-    const bool follows = arguments_follows(a, arguments_open_flags(call, given));
+    const bool follows = arguments_follows(a, arguments_open_flags(call, given, tid));
     for (const char *letter = call->arguments; *letter != '\0'; made++, letter++) {
         if (*letter == 'd' || *letter == '@' || *letter == 'P')
             directory = *letter == 'd' ? (int)given[at] : AT_FDCWD;

@@ -225,6 +225,9 @@ static void edges_itself(char **words)
     edges_say("descriptor", open("open", O_RDONLY));
     edges_say("device", open("device", O_RDONLY));
     edges_say("make", open("new", O_RDWR | O_CREAT, 0600));
+    edges_say("the link itself", open("open", O_RDONLY | O_NOFOLLOW));
+    edges_open_within(AT_FDCWD, "open", O_RDONLY, 0);
+    edges_open_within(AT_FDCWD, "open", O_RDONLY | O_NOFOLLOW, 0);
     edges_say_size("made");
 }
 
