@@ -120,22 +120,35 @@ static int completion_look(const struct shuntd *shuntd, const struct operation *
     return look_at_entry(shuntd, operation->dir, entry, operation->name, operation->length, stat);
 }
 
-static bool completion_is_there(const struct shuntd *shuntd, const struct operation *operation,
-                                const struct record_entry *place, uint64_t ino)
+/* Neither that it is there nor that it is not: the directory is not where it was thought to be, or the disk does not say. */
+static bool completion_cannot_be_told(int looked)
 {
-    struct statx stat;
-    return completion_look(shuntd, operation, place, &stat) == 0 && stat.stx_ino == ino;
+    return looked != 0 && looked != -ENOENT;
 }
 
-/* Of two names of one file the kernel renames neither. */
+/* 0: that file is there, -ENOENT: it is not, or another is; another -errno: it cannot be told. */
+static int completion_look_for_file(const struct shuntd *shuntd, const struct operation *operation,
+                                    const struct record_entry *place, uint64_t ino)
+{
+    struct statx stat;
+    const int looked = completion_look(shuntd, operation, place, &stat);
+    return looked == 0 && stat.stx_ino != ino ? -ENOENT : looked;
+}
+
+/* Of two names of one file the kernel renames neither. Where it cannot be told whether a new name has come, both are known. */
 static int completion_settle_pair(struct shuntd *shuntd, struct operation *operation)
 {
     struct operation *from = operation->kind == OPERATION_RENAME_FROM ? operation : operation_partner(operation);
     struct operation *to = operation_partner(from);
+    const uint64_t ino = from->before.ino;
+    const int new = completion_look_for_file(shuntd, to, &to->place, ino);
     struct message renamed = {.type = MESSAGE_RENAMED, .result = -ECANCELED};
-    if (completion_is_there(shuntd, to, &to->place, from->before.ino) &&
-        !completion_is_there(shuntd, from, &from->before, from->before.ino))
+    if (new == 0 && completion_look_for_file(shuntd, from, &from->before, ino) != 0)
         renamed.result = 0;
+    if (completion_cannot_be_told(new) && !operation_had_entry(to)) {
+        to->claim = CLAIM_EXISTING;
+        to->before = to->place;
+    }
     return completion_pair(shuntd, from, to, &renamed);
 }
 
@@ -160,7 +173,7 @@ int completion_settle_by_disk(struct shuntd *shuntd, struct operation *operation
     if (another && operation->kind == OPERATION_UNLINK)
         operation->kind = OPERATION_CREATE;
     bool removing = operation->kind == OPERATION_UNLINK || operation->kind == OPERATION_RMDIR;
-    if (operation->kind == OPERATION_CREATE && there != 0 && there != -ENOENT)
+    if (operation->kind == OPERATION_CREATE && completion_cannot_be_told(there))
         return completion_succeeded(shuntd, operation, &operation->place, (struct dirid){0, 0});
     if (there == (removing ? -ENOENT : 0)) /* a directory may have been there before, so it is not known to be empty */
         return completion_succeeded(shuntd, operation, &made, (struct dirid){0, 0});
@@ -196,11 +209,13 @@ static int completion_look_for(const struct shuntd *shuntd, const struct name_qu
     const struct home_dir *dir = home_dir_find(shuntd->home, end->dir);
     struct record_entry promoted = *entry;
     const int looked = look_at_entry(shuntd, dir, entry, end->name, end->length, stat);
+    if (looked != -ENOENT || entry->branch == 0)
+        return looked;
     promoted.branch = 0;
     promoted.leaf = 0;
-    if (looked != -ENOENT || entry->branch == 0 || look_at_entry(shuntd, dir, &promoted, end->name, end->length, stat) != 0 ||
-        stat->stx_ino != entry->ino)
-        return looked;
+    const int in_trunk = look_at_entry(shuntd, dir, &promoted, end->name, end->length, stat);
+    if (in_trunk != 0 || stat->stx_ino != entry->ino)
+        return completion_cannot_be_told(in_trunk) ? in_trunk : looked;
     *entry = promoted;
     return 0;
 }

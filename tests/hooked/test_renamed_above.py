@@ -190,13 +190,14 @@ def test_the_times_of_one_that_is_renamed_while_it_is_listed(stage):
     conftest.wait_until(lambda: (stage.out / "e" / "x").stat().st_mtime_ns > before, "its times")
 
 
-@pytest.mark.parametrize("line", ["os.mkdir('e/v')", "os.symlink('nowhere', 'e/v')"])
-def test_what_one_that_is_killed_has_made_there_is_known(stage, line):
+@pytest.mark.parametrize("line, hook, names", [("os.mkdir('e/v')", "make-made", "ftuv"), ("os.symlink('nowhere', 'e/v')", "make-made", "ftuv"),
+                                               ("os.rename('e/t', 'e/v')", "rename-done", "fuv")])
+def test_what_one_that_is_killed_has_made_there_is_known(stage, line, hook, names):
     another_in_its_place(stage, "nothing")
     made = stage.meeting()
-    call = stage.call("b", line, made.at("make-made"))
+    call = stage.call("b", line, made.at(hook))
     made.reached()
     call.process.kill()
     call.process.wait()
     assert stage.does("c", "make('e/v')") == "EEXIST"
-    assert stage.does("a", "''.join(sorted(os.listdir('e')))") == "ftuv"
+    assert stage.does("a", "''.join(sorted(os.listdir('e')))") == names
