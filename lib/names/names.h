@@ -167,7 +167,8 @@ int names_read_place(int fd, char to[PATH_MAX]);
  * bytes), 0 if it is not beneath it or in shunt's own directory; -ENAMETOOLONG if it is too deep beneath it
  * to be served (layout_is_in_reach); -EIO if the kernel cannot tell; another -errno. */
 int names_place_of(struct names_root *, int directory, char *text, const char **relative);
-/* Has the daemon load a directory. 0, -ESTALE if another directory, or none, is at that place now, another -errno. */
+/* Has the daemon load a directory. 0, -ESTALE if another directory is at that place now, -ENOENT or -ENOTDIR if none is,
+ * another -errno. */
 int names_load(struct names_root *, struct dirid, const char *relative);
 /* The same, where a daemon was asked to work in it and did not find it: all daemons hear of this place. */
 int names_load_misplaced(struct names_root *, struct dirid, const char *relative);

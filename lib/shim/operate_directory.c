@@ -21,14 +21,9 @@ static int operate_directory_load_with(struct scratch *scratch, struct names_roo
 {
     int nofollow = flags & AT_SYMLINK_NOFOLLOW ? O_NOFOLLOW : 0;
     int fd = path[0] == '\0' ? at : sys_openat(at, path, O_PATH | O_DIRECTORY | O_CLOEXEC | nofollow, 0);
-    const char *relative;
     if (fd < 0)
         return fd;
-    int code = names_place_of(root, fd, scratch->real, &relative);
-    if (code == 1) {
-        code = is_misplaced ? names_load_misplaced(root, id, relative) : names_load(root, id, relative);
-        code = code == 0 ? 1 : code;
-    }
+    const int code = root_of_load(root, fd, id, scratch->real, is_misplaced);
     if (fd != at)
         sys_close(fd);
     return code;
@@ -63,12 +58,11 @@ __attribute__((noinline)) static int operate_directory_ask_about(struct names_ro
     bool is_misplaced = code == -ESTALE || code == -ENOENT, again = is_misplaced || code == MESSAGE_NOT_LOADED;
     for (int i = 0; again && i < TRIES_MAX; i++) {
         code = operate_directory_load_with(scratch, root, id, at, path, flags, is_misplaced);
+        again = false;
         if (code == 1) {
             code = operate_directory_ask_once(root, &message, scratch);
             is_misplaced = code == -ESTALE || code == -ENOENT;
             again = is_misplaced || code == MESSAGE_NOT_LOADED;
-        } else {
-            again = code == -ESTALE; /* renamed before its coordinator has looked */
         }
     }
     scratch_give(scratch);

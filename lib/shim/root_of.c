@@ -49,26 +49,34 @@ int root_of_identify(int at, const char *path, int flags, struct statx *stat)
     return code;
 }
 
-/* Loads a directory that the index does not know, if it lies under the root. Where it, or one above it, was renamed before its
- * coordinator has looked, it is told where it is by then. 1, 0: it does not, or -errno. */
-static int root_of_load_if_beneath(struct names_root *root, int fd, struct dirid id, char *text)
+static bool root_of_is_elsewhere(int code)
+{
+    return code == -ESTALE || code == -ENOENT || code == -ENOTDIR;
+}
+
+int root_of_load(struct names_root *root, int fd, struct dirid id, char *text, bool is_misplaced)
 {
     const char *relative;
     uint64_t told = 0;
-    int code = names_place_of(root, fd, text, &relative);
-    if (code == 1 && names_is_plain(root))
-        return FIND_PLAIN;
-    while (code == 1) {
+    int code = 0, is_beneath;
+    while ((is_beneath = names_place_of(root, fd, text, &relative)) == 1) {
         const uint64_t place = record_hash(relative, strlen(relative));
         if (place == told)
-            return -ESTALE;
+            return code;
         told = place;
-        code = names_load(root, id, relative);
-        if (code != -ESTALE)
+        code = is_misplaced ? names_load_misplaced(root, id, relative) : names_load(root, id, relative);
+        if (!root_of_is_elsewhere(code))
             return code == 0 ? 1 : code;
-        code = names_place_of(root, fd, text, &relative);
     }
-    return code;
+    return is_beneath;
+}
+
+/* Loads a directory that the index does not know, if it lies under the root. 1, 0: it does not, or -errno. */
+static int root_of_load_if_beneath(struct names_root *root, int fd, struct dirid id, char *text)
+{
+    const char *relative;
+    const int code = names_place_of(root, fd, text, &relative);
+    return code != 1 ? code : names_is_plain(root) ? FIND_PLAIN : root_of_load(root, fd, id, text, false);
 }
 
 struct seeking {

@@ -31,6 +31,10 @@ int root_of_stat(const struct names_root *, int at, const char *path, struct sta
 int root_of_identify(int at, const char *path, int flags, struct statx *);
 /* The same, into scratch->end.seen, and scratch->seen says it. */
 int root_of_see(struct scratch *, int at, const char *path, int flags);
+/* Has an open directory loaded whose place is beneath that root; where it, or one above it, is renamed before its coordinator
+ * has looked, it is told where it is by then. `is_misplaced`: names_load_misplaced. 1; 0: it is not beneath; or -errno. `text`
+ * has PATH_MAX bytes. */
+int root_of_load(struct names_root *, int fd, struct dirid, char *text, bool is_misplaced);
 /* Loads the directory (at, path), whose identity is known, into the root that its place is under. 1 and *to is set; 0: it is
  * under none, or is not there; another positive answer: the root is plain (names_is_plain); or -errno. Uses scratch->real. */
 int root_of_place(struct scratch *, int at, const char *path, uint64_t device, struct dirid, struct names_root **to);
