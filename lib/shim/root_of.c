@@ -54,21 +54,23 @@ static bool root_of_is_elsewhere(int code)
     return code == -ESTALE || code == -ENOENT || code == -ENOTDIR;
 }
 
+/* What is told of the first place counts: of one that has gone meanwhile the kernel tells a place that is none. */
 int root_of_load(struct names_root *root, int fd, struct dirid id, char *text, bool is_misplaced)
 {
     const char *relative;
     uint64_t told = 0;
-    int code = 0, is_beneath;
+    int first = 0, is_beneath;
     while ((is_beneath = names_place_of(root, fd, text, &relative)) == 1) {
         const uint64_t place = record_hash(relative, strlen(relative));
         if (place == told)
-            return code;
+            return first;
         told = place;
-        code = is_misplaced ? names_load_misplaced(root, id, relative) : names_load(root, id, relative);
+        const int code = is_misplaced ? names_load_misplaced(root, id, relative) : names_load(root, id, relative);
         if (!root_of_is_elsewhere(code))
             return code == 0 ? 1 : code;
+        first = first != 0 ? first : code;
     }
-    return is_beneath;
+    return first != 0 ? first : is_beneath;
 }
 
 /* Loads a directory that the index does not know, if it lies under the root. 1, 0: it does not, or -errno. */
