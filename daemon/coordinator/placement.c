@@ -60,17 +60,11 @@ static int placement_make_mirror(const struct shuntd *shuntd, int trunk, const c
     return code == -EEXIST ? 0 : code;
 }
 
-/* Whatever is at its place by now. */
-static int placement_no_trunk(int code)
-{
-    return disk_is_elsewhere(code) ? -ESTALE : code;
-}
-
 static void placement_carry_out_mark(struct disk_job *base, const struct shuntd *shuntd)
 {
     struct mark_job *job = (struct mark_job *)base;
     int trunk = disk_open_trunk(shuntd, job->marker.path, job->id);
-    job->result = trunk < 0 ? placement_no_trunk(trunk) : placement_marker_refused(placement_mark(shuntd, trunk, job));
+    job->result = trunk < 0 ? disk_stale_if_elsewhere(trunk) : placement_marker_refused(placement_mark(shuntd, trunk, job));
     if (job->result == 0 && job->own) {
         job->result = placement_make_mirror(shuntd, trunk, job->marker.mirror, job->leaf);
         if (job->result != 0)
@@ -184,7 +178,7 @@ static void placement_carry_out(struct disk_job *job, const struct shuntd *shunt
 {
     struct leaf_job *leaf = (struct leaf_job *)job;
     int trunk = disk_open_trunk(shuntd, leaf->path, leaf->id);
-    leaf->result = trunk < 0 ? placement_no_trunk(trunk) : placement_make_mirror(shuntd, trunk, leaf->mirror, leaf->leaf);
+    leaf->result = trunk < 0 ? disk_stale_if_elsewhere(trunk) : placement_make_mirror(shuntd, trunk, leaf->mirror, leaf->leaf);
     if (trunk >= 0)
         sys_close(trunk);
 }

@@ -137,6 +137,11 @@ bool disk_is_elsewhere(int code)
     return code == -ENOENT || code == -ENOTDIR || code == -ESTALE;
 }
 
+int disk_stale_if_elsewhere(int code)
+{
+    return disk_is_elsewhere(code) ? -ESTALE : code;
+}
+
 static int disk_open_trunk_as_known(const struct shuntd *shuntd, const char *path, struct dirid id)
 {
     char full[2 * PATH_MAX];

@@ -40,3 +40,5 @@ int disk_open_trunk(const struct shuntd *, const char *path, struct dirid id);
 /* Does that answer say that the directory is not there? It, or one above it, may have been renamed without this daemon
  * having heard of it yet. */
 bool disk_is_elsewhere(int code);
+/* The answer as -ESTALE if it says that, whatever is at its place by now. */
+int disk_stale_if_elsewhere(int code);

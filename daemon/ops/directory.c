@@ -56,7 +56,7 @@ static void directory_carry_out_on_mirrors(struct disk_job *base, const struct s
     struct directory_job *job = (struct directory_job *)base;
     const bool follows = job->type != MESSAGE_SYNC; /* which is of the mirrors alone */
     int trunk = follows ? disk_open_trunk(shuntd, job->path, job->id) : -1;
-    job->result = !follows || trunk >= 0 ? 0 : disk_is_elsewhere(trunk) ? -ESTALE : trunk;
+    job->result = !follows || trunk >= 0 ? 0 : disk_stale_if_elsewhere(trunk);
     directory_each_branch(job, shuntd, trunk);
     if (trunk >= 0)
         sys_close(trunk);

@@ -15,7 +15,7 @@ bool answer_at_once(int listener, const struct seccomp_notif *, struct arguments
 void answer_here(int listener, const struct seccomp_notif *, struct arguments *);
 /* Before the first answer: the caller that is answered gets what this descriptor, which does not block, holds by then. */
 void answer_listen(int said);
-/* Callers may have other rights than this process, or another root: each is looked at. */
+/* Callers may have other rights than this process, another root, or be hidden from it: each is looked at. */
 void answer_trust_nobody(void);
 /* With an error (negative). */
 void answer_error(int listener, uint64_t id, int error);

@@ -96,18 +96,13 @@ static bool arguments_look_at(struct arguments *a, struct arguments_path *path, 
 
 /* With RESOLVE_IN_ROOT the path begins at the descriptor's directory, whatever it looks like. Below a root the library refuses
  * all such flags. */
-static void arguments_look_within(struct arguments *a, struct arguments_path *path, const uint64_t *given)
+static void arguments_look_within(struct arguments *a, struct arguments_path *path)
 {
-    struct open_how how;
-    if (a->call->kind != CALLS_OPEN_HOW || given[1] < sizeof how || caller_read(a->tid, given[0], &how, sizeof how) != 0 ||
-        !(how.resolve & RESOLVE_IN_ROOT))
-        return;
     const char *inside = path->given + strspn(path->given, "/");
-    const bool is_in_root = (where_text(a->tid, path->at, "", path->text) == 0 && where_is_in_a_root(path->text, false)) ||
-                            (where_text(a->tid, path->at, inside, path->text) == 0 && where_is_in_a_root(path->text, false));
-    if (is_in_root)
+    path->is_in_root = (where_text(a->tid, path->at, "", path->text) == 0 && where_is_in_a_root(path->text, false)) ||
+                       (where_text(a->tid, path->at, inside, path->text) == 0 && where_is_in_a_root(path->text, false));
+    if (path->is_in_root)
         a->objection = -ENOSYS;
-    path->is_in_root = is_in_root;
 }
 
 /* The name of a socket; without an end where it fills the address. */
@@ -144,18 +139,19 @@ static bool arguments_is_path(char letter)
     return strchr("pPfk", letter) != NULL;
 }
 
-static unsigned arguments_how_flags(pid_t tid, const uint64_t *given)
+/* Of openat2; zero of any other call, and where it cannot be read. */
+static struct open_how arguments_how(const struct calls_entry *call, const uint64_t *given, pid_t tid)
 {
     struct open_how how;
-    if (given[3] < sizeof how || caller_read(tid, given[2], &how, sizeof how) != 0)
-        return 0;
-    return (unsigned)how.flags | (how.resolve & RESOLVE_NO_SYMLINKS ? O_NOFOLLOW : 0);
+    const bool is_there =
+        call->kind == CALLS_OPEN_HOW && given[3] >= sizeof how && caller_read(tid, given[2], &how, sizeof how) == 0;
+    return is_there ? how : (struct open_how){0};
 }
 
-static unsigned arguments_open_flags(const struct calls_entry *call, const uint64_t *given, pid_t tid)
+static unsigned arguments_open_flags(const struct calls_entry *call, const uint64_t *given, const struct open_how *how)
 {
     if (call->kind == CALLS_OPEN_HOW)
-        return arguments_how_flags(tid, given);
+        return (unsigned)how->flags | (how->resolve & RESOLVE_NO_SYMLINKS ? O_NOFOLLOW : 0);
     if (call->kind != CALLS_OPEN)
         return 0;
     return call->arguments[2] == 'C' ? O_CREAT | O_TRUNC : (unsigned)given[call->arguments[0] == 'd' ? 2 : 1];
@@ -174,7 +170,8 @@ int arguments_look(struct arguments *a, const struct calls_entry *call, const ui
     a->other = a->opened[0] = a->opened[1] = -1;
     a->back_size = 0;
     a->flags = arguments_flags(call, given);
-    const bool follows = arguments_follows(a, arguments_open_flags(call, given, tid));
+    const struct open_how how = arguments_how(call, given, tid);
+    const bool follows = arguments_follows(a, arguments_open_flags(call, given, &how));
     for (const char *letter = call->arguments; *letter != '\0'; made++, letter++) {
         if (*letter == 'd' || *letter == '@' || *letter == 'P')
             directory = *letter == 'd' ? (int)given[at] : AT_FDCWD;
@@ -182,7 +179,8 @@ int arguments_look(struct arguments *a, const struct calls_entry *call, const ui
             struct arguments_path *path = &a->paths[a->count++];
             path->where = made;
             path->is_in_root = arguments_look_at_one(a, path, *letter, &given[at], directory, follows);
-            arguments_look_within(a, path, &given[at + 1]);
+            if (how.resolve & RESOLVE_IN_ROOT)
+                arguments_look_within(a, path);
             found |= path->is_in_root;
         }
         at += arguments_is_given(*letter);

@@ -110,7 +110,7 @@ static void guard_raise_limits(void)
     signal(SIGXFSZ, SIG_IGN);
 }
 
-/* Its end, with its status. `socket`: who is told that it is there; -1: it is not the first. */
+/* Answers calls, and ends the process. `socket`: a byte is written there when it is ready; -1: it follows one that was. */
 static void guard_serve(int socket, int listener, struct serve_board *board, const char *roots)
 {
     guard_redirect();
