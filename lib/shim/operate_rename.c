@@ -49,11 +49,20 @@ static int operate_rename_look_for_new(struct rename *r)
     return to->unasked && !is_file ? target_look(to) : 0;
 }
 
+/* A file of a branch that a process is making, or has just made, without its home's knowledge: that is asked for the rename
+ * anyway, and says then whether it is there. */
+static bool operate_rename_may_be_there(const struct rename *r)
+{
+    const struct target *from = &r->from->target, *to = &r->to->target;
+    return from->found.known && from->found.entry.state == RECORD_PENDING && from->found.entry.branch != 0 &&
+           !to->found.known && !from->slash && !to->slash && !(r->flags & ~(unsigned)RENAME_NOREPLACE);
+}
+
 static int operate_rename_look_up(struct rename *r)
 {
     struct target *from = &r->from->target, *to = &r->to->target;
     int code = operate_rename_load_both(from, to);
-    if (code == 0)
+    if (code == 0 && !operate_rename_may_be_there(r))
         code = target_settled(from);
     if (code == 0)
         code = target_settled(to);
