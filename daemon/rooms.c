@@ -88,6 +88,8 @@ static const struct coordinator_handlers coordinator_handlers = {
 
 static const struct prefetch_handlers prefetch_handlers = {.create_begins = create_begins,
                                                            .unlink_begins = unlink_begins,
+                                                           .rename_begins = rename_begins,
+                                                           .rename_succeeded = rename_succeeded,
                                                            .rename_answered = rename_answered,
                                                            .succeeded = completion_committed,
                                                            .settle_by_disk = completion_settle_by_disk};

@@ -23,7 +23,7 @@ static const struct {
     {"redirected", "redirected", NULL, "Files created in the branch of the node", METRICS_COUNTER, false},
     {"prefetched", "prefetched", NULL,
      "Creates and unlinks, and names of renames, that were reserved before they were asked for", METRICS_COUNTER, false},
-    {"granted", "granted", NULL, "Names that processes may make or remove without asking", METRICS_GAUGE, false},
+    {"granted", "granted", NULL, "Names that processes may make, remove or rename without asking", METRICS_GAUGE, false},
     {"unlinks", "unlinks", NULL, "Names reserved to be removed", METRICS_COUNTER, false},
     {"renames", "renames", NULL, "Renames", METRICS_COUNTER, false},
     {"loads", "loads", NULL, "Directories read from the file system", METRICS_COUNTER, false},

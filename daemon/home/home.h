@@ -257,13 +257,13 @@ struct operation {
         bool counted;        /* the name counts among those of its leaf, though it is not made yet */
     } leaf;
 
+    struct {            /* of CREATE, UNLINK, and of a rename at its old name (prefetch/grant.h) */
+        uint16_t slot;  /* 1 + the slot in its queue pair in which it is granted, or was taken; 0: it is not */
+        uint64_t began; /* clock_files, when its client took it there; 0: it was told that it may begin */
+    } grant;
     union {
-        struct {            /* OPERATION_CREATE, OPERATION_UNLINK, which may become one another (prefetch/grant.h) */
-            uint16_t slot;  /* 1 + the slot in its queue pair in which it is granted, or was taken; 0: it is not */
-            uint64_t began; /* clock_files, when its client took it there; 0: it was told that it may begin */
-        } grant;
         struct {                       /* OPERATION_RENAME_FROM, OPERATION_RENAME_TO */
-            struct operation *partner; /* each has the other; NULL: it has ended */
+            struct operation *partner; /* each has the other; NULL: it has ended, or none is known yet */
             bool is_tried;             /* its home was asked to give it at once, and has not answered yet */
             int result;                /* ... what it answered */
             bool marked;               /* readers know */
@@ -314,11 +314,15 @@ static inline bool operation_had_entry(const struct operation *operation)
     return operation->claim == CLAIM_EXISTING;
 }
 
+static inline bool operation_renames(const struct operation *operation)
+{
+    return operation->kind == OPERATION_RENAME_FROM || operation->kind == OPERATION_RENAME_TO;
+}
+
 /* The other of a rename's two, or NULL. */
 static inline struct operation *operation_partner(const struct operation *operation)
 {
-    const bool renames = operation->kind == OPERATION_RENAME_FROM || operation->kind == OPERATION_RENAME_TO;
-    return renames ? operation->rename.partner : NULL;
+    return operation_renames(operation) ? operation->rename.partner : NULL;
 }
 
 /* Is the directory frozen that it is to remove? */
@@ -327,15 +331,17 @@ static inline bool operation_is_frozen(const struct operation *operation)
     return operation->kind == OPERATION_RMDIR && operation->rmdir.step == RMDIR_FROZEN;
 }
 
-static inline bool operation_may_be_granted(const struct operation *operation)
+/* The operation that has its grant, if there is one: of a rename that of its old name. */
+static inline struct operation *operation_granted_as(struct operation *operation)
 {
-    return operation->kind == OPERATION_CREATE || operation->kind == OPERATION_UNLINK;
+    const bool has_old = operation->kind == OPERATION_RENAME_TO && operation->rename.partner != NULL;
+    return has_old ? operation->rename.partner : operation;
 }
 
 /* Is it granted, or was it taken, in a slot of its queue pair? */
-static inline bool operation_has_grant(const struct operation *operation)
+static inline bool operation_has_grant(struct operation *operation)
 {
-    return operation_may_be_granted(operation) && operation->grant.slot != 0;
+    return operation_granted_as(operation)->grant.slot != 0;
 }
 
 /* Was its client not told yet that it may begin? */

@@ -23,9 +23,9 @@
  * homes that live (membership/migration.c), several processes of a node at one name (of an operation's name its node has no
  * other).
  *
- * A name that is reserved before its process asks (prefetch/prefetch.h), or granted to it (prefetch/grant.h), is here a create
- * that begins late, and with DEATHS one that is given back: which of the two, a single swap decides. With KEEPS a create's claim
- * goes on (prefetch/rename_ahead.c) until the file is renamed, or the name is given back.
+ * A name that is reserved before its process asks (prefetch/prefetch.h), or granted to it (prefetch/grant.h), is here a create,
+ * an unlink or a rename that begins late, and with DEATHS one that is given back: which of the two, a single swap decides. With
+ * KEEPS a create's claim goes on (prefetch/rename_ahead.c) until the file is renamed, or the name is given back.
  *
  * A rename claims its names one after the other, in the order of their keys; with AT_ONCE it asks for both at once first, which
  * no home lets wait.

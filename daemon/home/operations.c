@@ -116,6 +116,7 @@ void operation_keep(struct home *home, struct operation *operation, const struct
     operation->tag = 0;
     operation->flags = 0;
     operation->dir_change = (struct operation_dir_change){0};
+    operation->grant.began = 0;
     memset(&operation->rename, 0, sizeof operation->rename);
     free(operation->request);
     operation->request = NULL;
@@ -126,7 +127,7 @@ void operation_keep(struct home *home, struct operation *operation, const struct
 int operation_note_change(struct home *home, struct operation *operation)
 {
     const struct home_times before = operation->dir->times;
-    const uint64_t began = operation_may_be_granted(operation) ? operation->grant.began : 0;
+    const uint64_t began = operation->grant.began;
     int code = home_dir_note_change(home, operation->dir, began != 0 ? began : clock_files());
     operation->dir_change.at_before = before.changed;
     operation->dir_change.written_before = before.written;

@@ -596,7 +596,7 @@ static bool listen_set_place(struct channel_qp *qp, const char *place, size_t le
 bool listen_grant(struct listen *listen, uint32_t qp, unsigned slot, const struct listen_grant *what)
 {
     struct channel_grant *grant = listen_grant_of(listen, qp, slot);
-    if (what->name_length > sizeof grant->name ||
+    if (what->name_length + what->to_length > sizeof grant->name ||
         !listen_set_place(&listen->channel->qp[qp], what->place, listen_common_part(what)))
         return false;
     grant->type = what->type;
@@ -604,7 +604,10 @@ bool listen_grant(struct listen *listen, uint32_t qp, unsigned slot, const struc
     grant->dir = what->dir;
     grant->entry = what->entry;
     grant->name_length = (uint16_t)what->name_length;
+    grant->to_length = (uint16_t)what->to_length;
     memcpy(grant->name, what->name, what->name_length);
+    if (what->to_length > 0)
+        memcpy(&grant->name[what->name_length], what->to, what->to_length);
     listen_count_grants(listen, qp, 1);
     __atomic_store_n(&grant->word, listen_next_word_of(grant), __ATOMIC_SEQ_CST);
     return true;

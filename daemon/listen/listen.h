@@ -70,16 +70,16 @@ bool listen_answer(struct listen *, uint32_t qp, uint64_t client, uint32_t tag, 
 int listen_put_page(struct listen *, uint64_t client, const char *page, size_t size);
 void listen_take_back_page(struct listen *, uint64_t client, int bulk);
 
-/* Grants (request/channel.h). A slot of a queue pair is filled, with a name and an answer, of MESSAGE_CREATE or MESSAGE_UNLINK,
- * whose place is BRANCH/MIRROR/LEAF; `calls`: the daemon is to be woken when it is done. False: the name is too long, or while
- * there are grants of another branch or mirror in the queue pair. */
+/* Grants (request/channel.h). A slot of a queue pair is filled, with a name (two of MESSAGE_RENAME) and an answer, of
+ * MESSAGE_CREATE, MESSAGE_UNLINK or MESSAGE_RENAME, whose place is BRANCH/MIRROR/LEAF; `calls`: the daemon is to be woken when
+ * it is done. False: the name is too long, or while there are grants of another branch or mirror in the queue pair. */
 struct listen_grant {
     uint16_t type;
     bool calls;
     struct dirid dir;
     struct record_entry entry;
-    const char *name, *place;
-    size_t name_length, place_length;
+    const char *name, *to, *place;
+    size_t name_length, to_length, place_length;
 };
 bool listen_grant(struct listen *, uint32_t qp, unsigned slot, const struct listen_grant *);
 /* Takes it back: true, or its process was first. */

@@ -23,6 +23,9 @@ ops_function ops_lookup, ops_create, ops_commit, ops_abort, ops_adopt, ops_vanis
     ops_stop;
 /* The home of one of a rename's names has answered what it was asked for at once. */
 operation_next rename_answered;
+/* What a grant of a rename lets follow (prefetch/grant.h): it was taken; it is done. 0 or a fatal -errno. */
+int rename_begins(struct shuntd *, struct operation *from);
+int rename_succeeded(struct shuntd *, struct operation *from);
 /* Listings that waited for the homes to be others. */
 int list_again(struct shuntd *);
 void list_free(struct shuntd *);

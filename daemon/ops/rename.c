@@ -110,11 +110,16 @@ static int rename_tell(struct shuntd *shuntd, const struct operation *from, cons
     return reply_send(shuntd, from->client, from->qp, from->tag, &answer);
 }
 
+static int rename_goes_on(struct shuntd *shuntd, struct operation *from)
+{
+    shuntd->counts.renames++;
+    return prefetch_follow_rename(shuntd, from, from->rename.partner);
+}
+
 static int rename_give_leave(struct shuntd *shuntd, struct operation *from)
 {
     int code = rename_tell(shuntd, from, from->rename.partner, operation_had_entry(from->rename.partner) ? MESSAGE_EXISTS : 0);
-    shuntd->counts.renames++;
-    return code == 0 ? prefetch_follow_rename(shuntd, from, from->rename.partner) : code;
+    return code == 0 ? rename_goes_on(shuntd, from) : code;
 }
 
 static bool rename_moves_directory(const struct operation *from, const struct operation *to)
@@ -130,6 +135,14 @@ static int rename_note_changes(struct shuntd *shuntd, struct operation *from, st
     return code == 0 && has_come && !(has_left && from->dir == to->dir) ? operation_note_change(shuntd->home, to) : code;
 }
 
+static int rename_note(struct shuntd *shuntd, struct operation *from)
+{
+    int code = rename_note_changes(shuntd, from, from->rename.partner);
+    return code == 0 && from->was_prefetched /* to its home that was no look yet */
+               ? home_report_visit(shuntd->home, from->dir, &from->before, shuntd->branch)
+               : code;
+}
+
 static int rename_marked(struct shuntd *shuntd, struct operation *operation, const struct name_answer *unused)
 {
     operation->rename.marked = true;
@@ -137,9 +150,7 @@ static int rename_marked(struct shuntd *shuntd, struct operation *operation, con
         return 0;
     struct operation *from = operation->kind == OPERATION_RENAME_FROM ? operation : operation->rename.partner,
                      *to = from->rename.partner;
-    int code = rename_note_changes(shuntd, from, to);
-    if (code == 0 && from->was_prefetched) /* to its home that was no look yet */
-        code = home_report_visit(shuntd->home, from->dir, &from->before, shuntd->branch);
+    int code = rename_note(shuntd, from);
     if (code == 0 && rename_moves_directory(from, to) && rename_fence_is_needed(shuntd))
         return rename_fence_begin(shuntd, from, rename_give_leave);
     return code == 0 ? rename_give_leave(shuntd, from) : code;
@@ -450,6 +461,20 @@ int completion_pair(struct shuntd *shuntd, struct operation *from, struct operat
         return code;
     code = completion_succeeded(shuntd, from, &moved, (struct dirid){0, 0});
     return code == 0 ? completion_succeeded(shuntd, to, &moved, (struct dirid){0, 0}) : code;
+}
+
+/* By a grant, of which readers were told when both names were asked for. */
+int rename_begins(struct shuntd *shuntd, struct operation *from)
+{
+    from->place = from->rename.partner->place = from->before;
+    int code = rename_note(shuntd, from);
+    return code == 0 ? rename_goes_on(shuntd, from) : code;
+}
+
+int rename_succeeded(struct shuntd *shuntd, struct operation *from)
+{
+    static const struct message renamed = {.type = MESSAGE_RENAMED};
+    return completion_pair(shuntd, from, from->rename.partner, &renamed);
 }
 
 int ops_renamed(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)

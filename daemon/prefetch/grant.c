@@ -102,32 +102,57 @@ static void grant_leave(struct shuntd *shuntd, struct operation *operation)
     shuntd->grants->qp_count--;
 }
 
-bool grant_make(struct shuntd *shuntd, struct operation *operation, uint64_t client)
+/* A place in the queue pair is there. */
+static bool grant_put(struct shuntd *shuntd, struct operation *operation, uint64_t client, const struct record_entry *entry,
+                      struct listen_grant *grant)
 {
     const struct qp *qp = grant_qp_of(shuntd, operation);
-    const bool makes = operation->kind == OPERATION_CREATE;
-    const struct record_entry *entry = makes ? &operation->place : &operation->before;
     struct message at = {0};
     char place[REPLY_PLACE_MAX];
     if (grant_in_the_way(shuntd, operation->qp) != NULL || (qp->used > 0 && qp->client != client))
         return false;
     reply_put_place(shuntd, operation->dir, entry, place, &at, 0);
-    const struct listen_grant grant = {.type = makes ? MESSAGE_CREATE : MESSAGE_UNLINK,
-                                       .calls = qp->next % CALLS_EACH == CALLS_EACH - 1,
-                                       .dir = operation->dir->id,
-                                       .entry = *entry,
-                                       .name = operation->name,
-                                       .name_length = operation->length,
-                                       .place = place,
-                                       .place_length = at.answer.place[0].length};
-    if (!listen_grant(shuntd->listen, operation->qp, qp->next, &grant))
+    grant->calls = qp->next % CALLS_EACH == CALLS_EACH - 1;
+    grant->dir = operation->dir->id;
+    grant->entry = *entry;
+    grant->name = operation->name;
+    grant->name_length = operation->length;
+    grant->place = place;
+    grant->place_length = at.answer.place[0].length;
+    if (!listen_grant(shuntd->listen, operation->qp, qp->next, grant))
         return false;
     grant_enter(shuntd, operation, client);
     return true;
 }
 
-bool grant_take_back(struct shuntd *shuntd, struct operation *operation)
+bool grant_make(struct shuntd *shuntd, struct operation *operation, uint64_t client)
 {
+    const bool makes = operation->kind == OPERATION_CREATE;
+    struct listen_grant grant = {.type = makes ? MESSAGE_CREATE : MESSAGE_UNLINK};
+    return grant_put(shuntd, operation, client, makes ? &operation->place : &operation->before, &grant);
+}
+
+bool grant_make_rename(struct shuntd *shuntd, struct operation *from, struct operation *to, uint64_t client)
+{
+    struct listen_grant grant = {.type = MESSAGE_RENAME, .to = to->name, .to_length = to->length};
+    if (!grant_put(shuntd, from, client, &from->before, &grant))
+        return false;
+    from->rename.partner = to;
+    to->rename.partner = from;
+    return true;
+}
+
+/* What was granted together is apart again. */
+static void grant_part(struct operation *operation)
+{
+    struct operation *partner = operation_partner(operation);
+    if (partner != NULL)
+        operation->rename.partner = partner->rename.partner = NULL;
+}
+
+bool grant_take_back(struct shuntd *shuntd, struct operation *any)
+{
+    struct operation *operation = operation_granted_as(any);
     if (!operation_has_grant(operation))
         return true;
     if (BROKEN("grant-kept"))
@@ -135,35 +160,55 @@ bool grant_take_back(struct shuntd *shuntd, struct operation *operation)
     else if (!listen_take_back_grant(shuntd->listen, operation->qp, grant_slot_of(operation)))
         return false;
     grant_leave(shuntd, operation);
+    grant_part(operation);
     return true;
 }
 
 void grant_ends(struct shuntd *shuntd, struct operation *operation)
 {
-    if (!operation_has_grant(operation))
+    if (operation->grant.slot == 0)
         return;
     listen_end_grant(shuntd->listen, operation->qp, grant_slot_of(operation));
     grant_leave(shuntd, operation);
+}
+
+static int grant_attach(struct shuntd *shuntd, struct operation *operation)
+{
+    operation->client = grant_qp_of(shuntd, operation)->client;
+    shuntd->counts.prefetched++;
+    return operation_attach_request(shuntd->home, operation, NULL);
+}
+
+static int grant_begin(struct shuntd *shuntd, struct operation *operation)
+{
+    switch (operation->kind) {
+    case OPERATION_CREATE:
+        return shuntd->prefetch_handlers->create_begins(shuntd, operation);
+    case OPERATION_UNLINK:
+        return shuntd->prefetch_handlers->unlink_begins(shuntd, operation);
+    default:
+        return shuntd->prefetch_handlers->rename_begins(shuntd, operation);
+    }
 }
 
 /* It was taken: as if its process had asked for it then, and been answered. */
 static int grant_claim(struct shuntd *shuntd, struct operation *operation, uint64_t taken_at)
 {
     const uint64_t now = clock_files();
+    struct operation *partner = operation_partner(operation);
     operation->grant.began = taken_at < now ? taken_at : now;
-    operation->client = grant_qp_of(shuntd, operation)->client;
-    shuntd->counts.prefetched++;
-    int code = operation_attach_request(shuntd->home, operation, NULL);
-    if (code != 0)
-        return code;
-    return operation->kind == OPERATION_CREATE ? shuntd->prefetch_handlers->create_begins(shuntd, operation)
-                                               : shuntd->prefetch_handlers->unlink_begins(shuntd, operation);
+    int code = grant_attach(shuntd, operation);
+    if (code == 0 && partner != NULL)
+        code = grant_attach(shuntd, partner);
+    return code == 0 ? grant_begin(shuntd, operation) : code;
 }
 
 /* A number that is none is a process's mistake. */
 static int grant_finish(struct shuntd *shuntd, struct operation *operation, uint64_t made)
 {
     const struct record_entry entry = {.type = DT_REG, .ino = made};
+    if (operation->kind == OPERATION_RENAME_FROM)
+        return shuntd->prefetch_handlers->rename_succeeded(shuntd, operation);
     return operation->kind == OPERATION_CREATE && made == 0
                ? shuntd->prefetch_handlers->settle_by_disk(shuntd, operation)
                : shuntd->prefetch_handlers->succeeded(shuntd, operation, &entry, (struct dirid){0, 0});
@@ -179,8 +224,9 @@ static int grant_see(struct shuntd *shuntd, struct operation *operation)
     return code == 0 && what == LISTEN_DONE ? grant_finish(shuntd, operation, made) : code;
 }
 
-int grant_settle(struct shuntd *shuntd, struct operation *operation)
+int grant_settle(struct shuntd *shuntd, struct operation *any)
 {
+    struct operation *operation = operation_granted_as(any);
     if (!operation_has_grant(operation) || (operation_is_prefetched(operation) && grant_take_back(shuntd, operation)))
         return 0;
     return grant_see(shuntd, operation);

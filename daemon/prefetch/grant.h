@@ -3,13 +3,15 @@
 #pragma once
 
 /* Names that were asked for ahead (prefetch.h) are granted to the process that is to ask for them, in its queue pair
- * (request/channel.h): it takes a grant, makes or removes the file and says so there, without a question and without waking
- * anybody.
+ * (request/channel.h): it takes a grant, makes, removes or renames the file and says so there, without a question and without
+ * waking anybody.
  *
- * To this daemon a grant that was taken is a CREATE or UNLINK that was answered at that very moment, and one that is done a
- * COMMIT or UNLINKED that lies in the ring: it is seen when the queue pair is looked at, and before anybody decides about that
- * name. What is only granted is taken back before anything happens with its operation; then it is an operation like others that
- * are `ahead`. So each rule about operations holds, if nothing is done with one that is granted before it was settled here:
+ * To this daemon a grant that was taken is a CREATE, UNLINK or RENAME that was answered at that very moment, and one that is
+ * done a COMMIT, UNLINKED or RENAMED that lies in the ring: it is seen when the queue pair is looked at, and before anything
+ * is decided about that name. What is only granted is taken back before anything happens with its operation; then it is an
+ * operation like others that are `ahead`. A rename's two names are granted as one, and its operations are each other's partners
+ * while they are; taken back, they are apart again. So each rule about operations holds, if nothing is done with one that is
+ * granted before it was settled here:
  *
  * - serve() settles the names of each request;
  * - a daemon that is told that an end is awaited (NOTIFY_AWAITED) settles that operation, and so does one that begins to give
@@ -28,6 +30,8 @@
 struct prefetch_handlers {
     int (*create_begins)(struct shuntd *, struct operation *);
     int (*unlink_begins)(struct shuntd *, struct operation *);
+    int (*rename_begins)(struct shuntd *, struct operation *from);
+    int (*rename_succeeded)(struct shuntd *, struct operation *from);
     operation_next *rename_answered; /* what follows an answer about one of a rename's names */
     int (*succeeded)(struct shuntd *, struct operation *, const struct record_entry *made, struct dirid child);
     int (*settle_by_disk)(struct shuntd *, struct operation *);
@@ -38,6 +42,8 @@ void grant_destroy(struct grants *);
 
 /* Grants what was predicted of `client`, on whose queue pair it is, and is held. False: there is no room. */
 bool grant_make(struct shuntd *, struct operation *, uint64_t client);
+/* The same of a rename, whose two names are held, and whose file stays in its leaf. */
+bool grant_make_rename(struct shuntd *, struct operation *from, struct operation *to, uint64_t client);
 /* Is anything granted, or at work on what was? */
 bool grant_is_any(const struct shuntd *);
 /* How many names are. */

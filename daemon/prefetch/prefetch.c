@@ -54,7 +54,7 @@ static struct stream *prefetch_stream_of(const struct shuntd *shuntd, const stru
 static void prefetch_was_wrong(const struct shuntd *shuntd, const struct operation *operation)
 {
     struct stream *stream = prefetch_stream_of(shuntd, operation);
-    struct rename_stream *renames = operation_may_be_granted(operation) ? NULL : &shuntd->prefetch->renamers[operation->qp];
+    struct rename_stream *renames = operation_renames(operation) ? &shuntd->prefetch->renamers[operation->qp] : NULL;
     const bool is_kept = renames != NULL && renames->made > 0;
     if ((stream->reserved > 0 || stream->granted > 0 || is_kept) && stream->run < RUN_MAX)
         stream->run *= 2;
@@ -291,16 +291,23 @@ int prefetch_ask(struct shuntd *shuntd, const struct prefetch_name *what)
 }
 
 /* What its home was asked of the last name it is asked of the next, too. 1: not of that one, nor of those after it. */
+static int prefetch_like(struct shuntd *shuntd, const struct operation *last, const char *name, size_t length,
+                         struct prefetch_name *next)
+{
+    *next = (struct prefetch_name){.kind = last->kind,
+                                   .dir = last->dir,
+                                   .qp = last->qp,
+                                   .name = name,
+                                   .length = length,
+                                   .entry = last->pending.entry,
+                                   .completion = last->pending.completion};
+    return last->kind == OPERATION_CREATE ? prefetch_choose(shuntd, last, name, length, &next->entry) : 0;
+}
+
 static int prefetch_ask_like(struct shuntd *shuntd, const struct operation *last, const char *name, size_t length)
 {
-    struct prefetch_name next = {.kind = last->kind,
-                                 .dir = last->dir,
-                                 .qp = last->qp,
-                                 .name = name,
-                                 .length = length,
-                                 .entry = last->pending.entry,
-                                 .completion = last->pending.completion};
-    int code = last->kind == OPERATION_CREATE ? prefetch_choose(shuntd, last, name, length, &next.entry) : 0;
+    struct prefetch_name next;
+    int code = prefetch_like(shuntd, last, name, length, &next);
     return code == 0 ? prefetch_ask(shuntd, &next) : code;
 }
 
@@ -331,39 +338,52 @@ static int prefetch_reserve_more(struct shuntd *shuntd, struct stream *stream, c
 
 /* Granting. */
 
-/* The operation on a name that was predicted, which is begun if its home is here. NULL: there is none. */
-static int prefetch_prefetched(struct shuntd *shuntd, const struct operation *like, const char *name, size_t length,
-                               struct operation **operation)
+static bool prefetch_may_begin(const struct shuntd *shuntd, const struct home_dir *dir, const char *name, size_t length)
 {
-    const struct home_dir *dir = like->dir;
-    const uint32_t shard = record_shard(dir->id, record_hash(name, length));
-    int code = 0;
-    *operation = operation_find(shuntd->home, dir->id, name, length);
-    if (*operation != NULL || !prefetch_is_here(shuntd, dir, shard) || dir->reports_idle || dir->recalled)
+    return prefetch_is_here(shuntd, dir, record_shard(dir->id, record_hash(name, length))) && !dir->reports_idle &&
+           !dir->recalled;
+}
+
+int prefetch_begin(struct shuntd *shuntd, const struct prefetch_name *what, struct operation **operation)
+{
+    *operation = operation_find(shuntd->home, what->dir->id, what->name, what->length);
+    if (*operation != NULL || !prefetch_may_begin(shuntd, what->dir, what->name, what->length))
         return 0;
-    code = prefetch_ask_like(shuntd, like, name, length);
-    *operation = code == 0 ? operation_find(shuntd->home, dir->id, name, length) : NULL;
+    int code = prefetch_ask(shuntd, what);
+    *operation = code == 0 ? operation_find(shuntd->home, what->dir->id, what->name, what->length) : NULL;
     return code < 0 ? code : 0;
 }
 
-static bool prefetch_may_be_granted(const struct shuntd *shuntd, const struct operation *operation,
-                                    const struct operation *like)
+static int prefetch_begin_like(struct shuntd *shuntd, const struct operation *like, const char *name, size_t length,
+                               struct operation **operation)
 {
-    return operation != NULL && prefetch_knows(operation) && !operation_is_abandoned(operation) &&
-           operation->kind == like->kind && operation->qp == like->qp &&
-           operation->leaf.generation == operation->dir->leaves.generation &&
-           (operation->kind != OPERATION_CREATE || placement_dir_redirects(shuntd, operation->dir));
+    struct prefetch_name next;
+    int code = prefetch_like(shuntd, like, name, length, &next);
+    *operation = NULL;
+    return code == 0 ? prefetch_begin(shuntd, &next, operation) : code < 0 ? code : 0;
+}
+
+bool prefetch_may_be_granted(const struct operation *operation, enum operation_kind kind, uint32_t qp)
+{
+    return operation != NULL && prefetch_knows(operation) && !operation_is_abandoned(operation) && operation->kind == kind &&
+           operation->qp == qp && operation->leaf.generation == operation->dir->leaves.generation;
+}
+
+static bool prefetch_may_be_granted_like(const struct shuntd *shuntd, const struct operation *operation,
+                                         const struct operation *like)
+{
+    return prefetch_may_be_granted(operation, like->kind, like->qp) &&
+           (like->kind != OPERATION_CREATE || placement_dir_redirects(shuntd, operation->dir));
 }
 
 /* At first a few, as many as went before in a row. */
-static unsigned prefetch_to_be_granted(const struct stream *stream)
+unsigned prefetch_to_be_granted(unsigned run)
 {
-    const unsigned run = stream->sequence.run > WINDOW_MIN ? stream->sequence.run : WINDOW_MIN;
-    return run < CHANNEL_GRANTS ? run : CHANNEL_GRANTS;
+    return run < WINDOW_MIN ? WINDOW_MIN : run < CHANNEL_GRANTS ? run : CHANNEL_GRANTS;
 }
 
-/* A thread that goes over from making to removing, or back, has no use for what it was granted before. */
-static bool prefetch_has_room(struct shuntd *shuntd, const struct stream *stream, uint32_t qp)
+/* A thread that goes over from one kind of call to another has no use for what it was granted before. */
+bool prefetch_has_room(struct shuntd *shuntd, const struct stream *stream, uint32_t qp)
 {
     struct operation *there = grant_in_the_way(shuntd, qp);
     const struct stream *other = there != NULL ? prefetch_stream_of(shuntd, there) : NULL;
@@ -377,10 +397,11 @@ static int prefetch_grant_more(struct shuntd *shuntd, struct stream *stream, con
     char name[RECORD_NAME_MAX];
     struct operation *operation;
     int code = 0;
-    for (; stream->granted < prefetch_to_be_granted(stream) && prefetch_has_room(shuntd, stream, like->qp); stream->granted++) {
+    const unsigned most = prefetch_to_be_granted(stream->sequence.run);
+    for (; stream->granted < most && prefetch_has_room(shuntd, stream, like->qp); stream->granted++) {
         const size_t length = sequence_predict(&stream->sequence, stream->granted + 1, name);
-        if (length == 0 || (code = prefetch_prefetched(shuntd, like, name, length, &operation)) != 0 ||
-            !prefetch_may_be_granted(shuntd, operation, like) ||
+        if (length == 0 || (code = prefetch_begin_like(shuntd, like, name, length, &operation)) != 0 ||
+            !prefetch_may_be_granted_like(shuntd, operation, like) ||
             (!operation_has_grant(operation) && !grant_make(shuntd, operation, stream->client)))
             break;
     }
@@ -391,10 +412,10 @@ int prefetch_granted(struct shuntd *shuntd, const struct operation *operation)
 {
     struct stream *stream = prefetch_stream_of(shuntd, operation);
     const bool is_late = operation->pending.member != shuntd->me.number; /* else it is being granted (predicted) */
-    return is_late && operation_may_be_granted(operation) && dirid_equal(stream->dir, operation->dir->id) &&
-                   operation->id > stream->behind
-               ? prefetch_grant_more(shuntd, stream, operation)
-               : 0;
+    if (!is_late || !dirid_equal(stream->dir, operation->dir->id) || operation->id <= stream->behind)
+        return 0;
+    return operation_renames(operation) ? rename_ahead_grant_more(shuntd, operation->dir, operation->qp)
+                                        : prefetch_grant_more(shuntd, stream, operation);
 }
 
 void prefetch_begin_again(struct stream *stream, uint64_t client, struct dirid dir)

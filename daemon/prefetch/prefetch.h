@@ -10,7 +10,7 @@
  * read ahead. And some of the next names, those with a home here, too, are granted to the process (grant.h), which then
  * need not even ask.
  *
- * Renames are foreseen likewise, so far as their homes are elsewhere (rename_ahead.c); they are not granted.
+ * Renames are foreseen likewise (rename_ahead.c), and those within one directory are granted.
  *
  * To its home this is a create or an unlink whose process takes its time (here an operation that is prefetched), and each rule
  * about those holds. It is pending or dying in the index, so it is nowhere told to be there or to be absent without a look; a

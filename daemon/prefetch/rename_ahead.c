@@ -2,8 +2,9 @@
  * SPDX-FileCopyrightText: The shunt authors */
 
 /* Renames that follow each other: ckpt.0001.tmp becomes ckpt.0001, ckpt.0002.tmp becomes ckpt.0002. The new names are reserved
- * ahead. So are old names that are there already and follow each other, too. And a file that a thread has just made, which it
- * renames each time, stays claimed: to the home of its name its create takes a little longer. */
+ * ahead. So are old names that are there already and follow each other, too; then both are granted to the thread, as far as a
+ * rename is no more than that: of a file in this node's branch, within its directory, that replaces nothing. And a file that a
+ * thread has just made, which it renames each time, stays claimed: to the home of its name its create takes a little longer. */
 
 #include <dirent.h>
 #include <errno.h>
@@ -12,6 +13,7 @@
 #include "base/hook.h"
 #include "coordinator/placement.h"
 #include "home/home.h"
+#include "home/oom_reserve.h"
 #include "home/state.h"
 #include "prefetch/grant.h"
 #include "prefetch/prefetch.h"
@@ -76,11 +78,84 @@ static void rename_ahead_add(struct shuntd *shuntd, struct rename_stream *stream
     const bool follows_old = sequence_add(&stream->old.sequence, from->name, from->length) > 0;
     const bool follows = sequence_add(&stream->to, to->name, to->length) > 0;
     stream->made = is_made ? stream->made + 1 : 0;
-    if (!follows || !(follows_old || is_made))
+    if (!follows || !(follows_old || is_made)) {
         prefetch_breaks_off(shuntd, &stream->old);
+        grant_take_back_like(shuntd, from);
+    }
     stream->old.reserved -= stream->old.reserved > 0;
+    stream->old.granted -= stream->old.granted > 0;
     if (rename_ahead_run(stream) >= WINDOW_MAX)
         stream->old.run = RUN_MIN; /* it goes well */
+}
+
+/* Granting. */
+
+static bool rename_ahead_may_go(const struct shuntd *shuntd, const struct operation *from, uint32_t qp)
+{
+    return prefetch_may_be_granted(from, OPERATION_RENAME_FROM, qp) && operation_had_entry(from) &&
+           from->before.branch == shuntd->branch && from->before.type == DT_REG &&
+           from->dir->record.why != RECORD_WHY_WATCHED; /* else its file may go elsewhere (ops/rename.c) */
+}
+
+/* Readers were told that place. */
+static bool rename_ahead_may_come(const struct operation *to, const struct operation *from)
+{
+    return prefetch_may_be_granted(to, OPERATION_RENAME_TO, from->qp) && !operation_had_entry(to) &&
+           to->place.branch == from->before.branch && to->place.leaf == from->before.leaf;
+}
+
+/* The old name, then the new one, to which its file can come. NULL: there is none. */
+static int rename_ahead_begin(struct shuntd *shuntd, const struct rename_stream *stream, struct home_dir *dir, uint32_t qp,
+                              struct operation *both[2])
+{
+    char name[RECORD_NAME_MAX];
+    const unsigned ahead = stream->old.granted + 1;
+    struct prefetch_name next = {.kind = OPERATION_RENAME_FROM,
+                                 .dir = dir,
+                                 .qp = qp,
+                                 .name = name,
+                                 .length = sequence_predict(&stream->old.sequence, ahead, name),
+                                 .entry = {.state = RECORD_DYING},
+                                 .completion = shuntd->prefetch_handlers->rename_answered};
+    both[0] = both[1] = NULL;
+    int code = next.length > 0 ? prefetch_begin(shuntd, &next, &both[0]) : 0;
+    if (code != 0 || !rename_ahead_may_go(shuntd, both[0], qp))
+        return code;
+    next.kind = OPERATION_RENAME_TO;
+    next.length = sequence_predict(&stream->to, ahead, name);
+    next.entry = both[0]->before;
+    next.entry.state = RECORD_PENDING;
+    next.entry.ino = 0;
+    return next.length > 0 ? prefetch_begin(shuntd, &next, &both[1]) : 0;
+}
+
+/* 0, 1: not that one, nor any after it; or a fatal -errno. */
+static int rename_ahead_grant(struct shuntd *shuntd, struct rename_stream *stream, struct home_dir *dir, uint32_t qp)
+{
+    struct operation *both[2];
+    int code = rename_ahead_begin(shuntd, stream, dir, qp, both);
+    if (code != 0)
+        return code;
+    if (both[1] == NULL || !rename_ahead_may_go(shuntd, both[0], qp) || !rename_ahead_may_come(both[1], both[0]))
+        return 1;
+    const bool is_granted = operation_has_grant(both[0]);
+    if (is_granted)
+        return operation_partner(both[0]) == both[1] ? 0 : 1;
+    return grant_make_rename(shuntd, both[0], both[1], stream->old.client) ? 0 : 1;
+}
+
+int rename_ahead_grant_more(struct shuntd *shuntd, struct home_dir *dir, uint32_t qp)
+{
+    struct rename_stream *stream = rename_ahead_stream(shuntd, qp);
+    const unsigned most = prefetch_to_be_granted(rename_ahead_run(stream));
+    int code = 0;
+    if (stream->made > 0 || !dirid_equal(stream->old.dir, stream->to_dir))
+        return 0;
+    while (code == 0 && stream->old.granted < most && prefetch_has_room(shuntd, &stream->old, qp)) {
+        code = rename_ahead_grant(shuntd, stream, dir, qp);
+        stream->old.granted += code == 0;
+    }
+    return code < 0 ? code : 0;
 }
 
 int prefetch_follow_rename(struct shuntd *shuntd, const struct operation *from, const struct operation *to)
@@ -103,7 +178,7 @@ int prefetch_follow_rename(struct shuntd *shuntd, const struct operation *from, 
     const unsigned window = is_long ? prefetch_widen(&stream->old) : 0;
     for (; stream->old.reserved < window && code == 0; stream->old.reserved += code == 0)
         code = rename_ahead_ask(shuntd, stream, from, to, stream->old.reserved + 1);
-    return code < 0 ? code : 0;
+    return code < 0 ? code : is_long && oom_reserve_is_there() ? rename_ahead_grant_more(shuntd, from->dir, from->qp) : 0;
 }
 
 int prefetch_take_rename(struct shuntd *shuntd, const struct listen_request *request, enum operation_kind kind,

@@ -63,6 +63,16 @@ bool prefetch_is_elsewhere(const struct shuntd *, const struct home_dir *, const
 struct operation *prefetch_operation_on(const struct shuntd *, const struct message *, unsigned i);
 /* Asks for it. 0; 1: not for it nor for those after it; or a fatal -errno. */
 int prefetch_ask(struct shuntd *, const struct prefetch_name *);
+/* The operation on it, which is begun if its home is here. NULL: there is none. 0 or a fatal -errno. */
+int prefetch_begin(struct shuntd *, const struct prefetch_name *, struct operation **);
+/* Has its home given it, and is it of that kind and queue pair, so that it may be granted? */
+bool prefetch_may_be_granted(const struct operation *, enum operation_kind, uint32_t qp);
+/* So many names ahead, after so many in a row. */
+unsigned prefetch_to_be_granted(unsigned run);
+/* Is there room for one more of that stream in the queue pair? */
+bool prefetch_has_room(struct shuntd *, const struct stream *, uint32_t qp);
+/* Renames, as far as their homes have given them, in the order in which they are to be asked for. 0 or a fatal -errno. */
+int rename_ahead_grant_more(struct shuntd *, struct home_dir *, uint32_t qp);
 /* The next names are to be asked for: how far ahead, which is window; 0: they were, or there is no memory. */
 unsigned prefetch_widen(struct stream *);
 void prefetch_begin_again(struct stream *, uint64_t client, struct dirid dir);

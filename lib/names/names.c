@@ -606,16 +606,15 @@ static int names_find_patiently(struct names_root *root, const struct request_ch
     return code;
 }
 
-static bool names_name_is_granted(const struct names_root *root, uint16_t type, struct dirid dir, const char *name,
-                                  size_t length)
+static bool names_has_granted(const struct names_root *root, struct dirid dir, const char *name, size_t length, bool is_new)
 {
-    const struct message request = {.type = type, .dir = dir, .name = message_text(name, length), .create.entry.type = DT_REG};
-    return request_is_granted(root->channel, &request);
+    const struct message_text text = message_text(name, length);
+    return request_has_granted(root->channel, dir, &text, is_new);
 }
 
 bool names_is_granted(const struct names_root *root, struct dirid dir, const char *name, size_t length)
 {
-    return names_name_is_granted(root, MESSAGE_CREATE, dir, name, length);
+    return names_has_granted(root, dir, name, length, true);
 }
 
 /* What is only granted to this process is as it was: nobody is at work on it, and nobody will be before the grant is taken
@@ -624,7 +623,7 @@ static void names_see_granted(struct names_root *root, struct dirid dir, const c
                               struct view_found *found)
 {
     const bool pending = found->entry.state == RECORD_PENDING;
-    if (!names_name_is_granted(root, pending ? MESSAGE_CREATE : MESSAGE_UNLINK, dir, name, length))
+    if (!names_has_granted(root, dir, name, length, pending))
         return;
     found->known = !pending;
     found->entry.state = RECORD_LIVE;

@@ -9,20 +9,40 @@
 #include "base/clock.h"
 #include "base/text.h"
 
-/* What grants are made of: a regular file that goes where the placement says, or the end of one. */
+/* What grants are made of: a regular file that goes where the placement says, the end of one, or a rename of one within its
+ * directory that replaces nothing. */
 static bool grant_may_be_granted(const struct message *message)
 {
-    return message->flags == 0 &&
-           (message->type == MESSAGE_UNLINK || (message->type == MESSAGE_CREATE && message->create.entry.type == DT_REG));
+    switch (message->type) {
+    case MESSAGE_CREATE:
+        return message->flags == 0 && message->create.entry.type == DT_REG;
+    case MESSAGE_UNLINK:
+        return message->flags == 0;
+    case MESSAGE_RENAME:
+        return (message->flags & ~MESSAGE_NOREPLACE) == 0 && dirid_equal(message->dir, message->rename.to_dir);
+    default:
+        return false;
+    }
 }
 
-/* May be torn: taking it compares the word again. */
+/* May be torn, as what follows: taking it compares the word again. */
+static bool grant_has_old(const struct channel_grant *grant, const struct message_text *name)
+{
+    return grant->name_length == name->length && name->length <= sizeof grant->name &&
+           memcmp(grant->name, name->text, name->length) == 0;
+}
+
+static bool grant_has_new(const struct channel_grant *grant, const struct message_text *name)
+{
+    const size_t at = __atomic_load_n(&grant->name_length, __ATOMIC_RELAXED);
+    return grant->to_length == name->length && at + name->length <= sizeof grant->name &&
+           memcmp(&grant->name[at], name->text, name->length) == 0;
+}
+
 static bool grant_is_about(const struct channel_grant *grant, const struct message *message)
 {
-    const size_t length = message->name.length;
-    return length <= sizeof grant->name && grant->name_length == length &&
-           memcmp(grant->name, message->name.text, length) == 0 && grant->type == message->type &&
-           dirid_equal(grant->dir, message->dir);
+    return grant->type == message->type && dirid_equal(grant->dir, message->dir) && grant_has_old(grant, &message->name) &&
+           (message->type != MESSAGE_RENAME || grant_has_new(grant, &message->rename.to_name));
 }
 
 static uint64_t grant_word_of(const struct channel_grant *grant)
@@ -33,6 +53,33 @@ static uint64_t grant_word_of(const struct channel_grant *grant)
 static bool grant_is_granted(const struct channel_grant *grant, const struct message *message)
 {
     return CHANNEL_GRANT_STATE(grant_word_of(grant)) == CHANNEL_GRANTED && grant_is_about(grant, message);
+}
+
+static bool grant_makes(const struct channel_grant *grant, const struct message_text *name)
+{
+    return grant->type == MESSAGE_RENAME ? grant_has_new(grant, name)
+                                         : grant->type == MESSAGE_CREATE && grant_has_old(grant, name);
+}
+
+static bool grant_takes_away(const struct channel_grant *grant, const struct message_text *name)
+{
+    return grant->type != MESSAGE_CREATE && grant_has_old(grant, name);
+}
+
+static bool grant_is_of_name(const struct channel_grant *grant, struct dirid dir, const struct message_text *name, bool is_new)
+{
+    return CHANNEL_GRANT_STATE(grant_word_of(grant)) == CHANNEL_GRANTED && dirid_equal(grant->dir, dir) &&
+           (is_new ? grant_makes(grant, name) : grant_takes_away(grant, name));
+}
+
+bool grant_has_name(const struct channel_qp *qp, unsigned first, struct dirid dir, const struct message_text *name, bool is_new)
+{
+    if (__atomic_load_n(&qp->grants, __ATOMIC_RELAXED) == 0)
+        return false;
+    for (unsigned i = 0; i < CHANNEL_GRANTS; i++)
+        if (grant_is_of_name(&qp->grant[(first + i) % CHANNEL_GRANTS], dir, name, is_new))
+            return true;
+    return false;
 }
 
 int grant_find(const struct channel_qp *qp, const struct message *message, unsigned first)
@@ -56,6 +103,17 @@ static uint16_t grant_copy_place(const struct channel_qp *qp, uint32_t leaf, cha
     return (uint16_t)t.length;
 }
 
+static void grant_answer(const struct channel_qp *qp, const struct channel_grant *grant, struct message *answer, uint8_t *bytes)
+{
+    const bool renames = grant->type == MESSAGE_RENAME;
+    *answer = (struct message){.type = renames ? MESSAGE_RENAME_ANSWER : MESSAGE_ANSWER, .answer.entry[0] = grant->entry};
+    answer->answer.place[0] = message_text((const char *)bytes, grant_copy_place(qp, grant->entry.leaf, (char *)bytes));
+    if (!renames)
+        return;
+    answer->answer.entry[1] = answer->answer.entry[0];
+    answer->answer.place[1] = answer->answer.place[0];
+}
+
 /* The order matters: the word, what it stands for, then the swap, which fails if that is another grant's by now. The time is
  * there before the daemon can see that it was taken. */
 uint64_t grant_take(struct channel_qp *qp, unsigned slot, const struct message *message, struct message *answer, uint8_t *bytes)
@@ -65,16 +123,21 @@ uint64_t grant_take(struct channel_qp *qp, unsigned slot, const struct message *
     const uint64_t taken = word - CHANNEL_GRANTED + CHANNEL_TAKEN;
     if (CHANNEL_GRANT_STATE(word) != CHANNEL_GRANTED || !grant_is_about(grant, message))
         return 0;
-    *answer = (struct message){.type = MESSAGE_ANSWER, .answer.entry[0] = grant->entry};
-    answer->answer.place[0] = message_text((const char *)bytes, grant_copy_place(qp, grant->entry.leaf, (char *)bytes));
+    grant_answer(qp, grant, answer, bytes);
     __atomic_store_n(&grant->taken_at, clock_files(), __ATOMIC_RELAXED);
     return __atomic_compare_exchange_n(&grant->word, &word, taken, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED) ? taken : 0;
 }
 
 static bool grant_is_its_end(const struct channel_grant *grant, const struct message *message)
 {
-    return grant->type == MESSAGE_CREATE ? message->type == MESSAGE_COMMIT && message->commit.entry.type == DT_REG
-                                         : message->type == MESSAGE_UNLINKED;
+    switch (grant->type) {
+    case MESSAGE_CREATE:
+        return message->type == MESSAGE_COMMIT && message->commit.entry.type == DT_REG;
+    case MESSAGE_UNLINK:
+        return message->type == MESSAGE_UNLINKED;
+    default:
+        return message->type == MESSAGE_RENAMED && message->result == 0;
+    }
 }
 
 bool grant_end(struct channel_qp *qp, unsigned slot, uint64_t word, const struct message *message, bool *calls)

@@ -759,11 +759,12 @@ bool request_end(struct request_hold *hold, const struct message *message)
     return true;
 }
 
-bool request_is_granted(const struct request_channel *mine, const struct message *message)
+bool request_has_granted(const struct request_channel *mine, struct dirid dir, const struct message_text *name, bool is_new)
 {
     const struct held_qp *held;
     for (unsigned i = 0; (held = request_qp_with(mine, i)) != NULL; i++)
-        if (grant_find(&mine->channel->qp[held->number - 1], message, __atomic_load_n(&held->grant, __ATOMIC_RELAXED)) >= 0)
+        if (grant_has_name(&mine->channel->qp[held->number - 1], __atomic_load_n(&held->grant, __ATOMIC_RELAXED), dir, name,
+                           is_new))
             return true;
     return false;
 }

@@ -128,8 +128,9 @@ void request_let_go(struct request_hold *);
 /* The notice of how a change went, where it was asked for by what the daemon had granted: true: it was told there. False: it
  * takes request_tell. */
 bool request_end(struct request_hold *, const struct message *);
-/* Would request_hold be answered by a grant of the daemon's? Then nobody is at work on that name. */
-bool request_is_granted(const struct request_channel *, const struct message *);
+/* Has the daemon granted this process to make that name (is_new), be it by a rename, or to take it away? Then nobody is at work
+ * on it: a new one is not there, and an old one is. */
+bool request_has_granted(const struct request_channel *, struct dirid, const struct message_text *name, bool is_new);
 /* Tells, without waiting (but for a queue pair, where more threads of the process wait than there are) and, unless
  * the ring is full, the daemon asked for it or it is of another node's leaf, without waking: it is read before anybody is
  * answered about the same name. 0, -EHOSTDOWN, -EUSERS, -ENOSPC, -EINVAL. */

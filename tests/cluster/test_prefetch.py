@@ -149,10 +149,11 @@ RENAMES = {
 
 
 @pytest.mark.parametrize("net", ["host"], indirect=True)
-@pytest.mark.parametrize("which, most", [("no order", 450), ("a row", 60), ("made before", 60), ("made in no order", 400)])
-def test_renames_are_few_frames(pair, which, most):
+@pytest.mark.parametrize("which, most, messages", [("no order", 450, 1100), ("a row", 60, 100), ("made before", 60, 1600),
+                                                   ("made in no order", 400, 2100)])
+def test_renames_are_few_frames(pair, which, most, messages):
     """In no order both homes are asked at once, of which one is the other for three of four. What is in a row is asked for ahead,
-    and what a thread has just made, and renames each time, stays claimed."""
+    and what a thread has just made, and renames each time, stays claimed. Renames in a row of what is there are granted."""
     begin = "import os, zlib\ndef mixed(i): return zlib.crc32(str(i).encode())\nfor i in range(500): "
     pair.on("a", sys.executable, "-c", begin + "open(f'out/{mixed(i)}', 'x').close(); open(f'out/f{i}', 'x').close()",
             cwd=pair.root).check()
@@ -160,6 +161,7 @@ def test_renames_are_few_frames(pair, which, most):
     pair.on("a", sys.executable, "-c", begin + RENAMES[which], cwd=pair.root).check()
     after = counters(pair)
     assert after["frames_sent"] - before["frames_sent"] <= most
+    assert after["requests"] - before["requests"] <= messages
     assert after["renames"] - before["renames"] == 500
     assert len(pair.names("b", "out")) == 1000 + 500 * ("made" in which)
 
@@ -227,9 +229,10 @@ def test_what_is_about_to_be_renamed_is_there(pair, node):
 
 
 @pytest.mark.parametrize("node", ["a", "b"])
-def test_what_nobody_has_renamed_is_as_it_was(pair, node):
-    """Old names and new ones were asked for ahead."""
-    pair.sh("b", f"cd out; for i in $(seq 0 {MADE + 39}); do echo $i >f$i; done")
+@pytest.mark.parametrize("maker", ["a", "b"])
+def test_what_nobody_has_renamed_is_as_it_was(pair, node, maker):
+    """Old names and new ones were asked for ahead, and those of files in its own branch granted."""
+    pair.sh(maker, f"cd out; for i in $(seq 0 {MADE + 39}); do echo $i >f$i; done")
     renamer = Worker(pair, "a", "rename")
     assert counters(pair)["prefetched"] > 0
     assert sorted(pair.names(node, "out")) == sorted([f"f{i}.new" for i in range(MADE)] + [f"f{i}" for i in range(MADE, MADE + 40)])

@@ -146,3 +146,95 @@ def test_a_daemon_that_dies_waits_for_who_has_taken_something(stage, build, hook
     held.go()
     assert maker.answer().split()[-1] == "None)"
     assert asks.answer() == "EEXIST"
+
+
+def renamer(stage, number, ends):
+    """The line of a process on c that has been granted the rename of 'n' to 'm', and then does what `ends` says."""
+    stage.names["m"] = f"new-{number}"
+    # Those beyond 'n' are there, too: a name that is not would end the prediction, perhaps before 'n' is granted. They are made in
+    # no order, hence not by grants.
+    stage.does("c", f"[make(f'name-{{i}}') for i in sorted(range({number} - 7, {number} + 41), key=lambda i: i * i % 97)]")
+    line = f"[os.rename(f'name-{{i}}', f'new-{{i}}') for i in range({number} - 7, {number})], until('{stage.area}/granted')"
+    return f"{line}, {ends}"
+
+
+def rename_taker(stage, number, held, hook="grant-taken"):
+    """It has taken that, and is about to rename 'n', or has done so."""
+    line = renamer(stage, number, f"{armed(held)}, os.rename('n', 'm')")
+    call = granted(stage, stage.call("c", line, held.seen_before_at(hook)))
+    conftest.wait_until(lambda: os.path.exists(f"{held.path}.armed"), "it to be armed")
+    held.reached()
+    return call
+
+
+@guarded("grant-kept")
+@NODES
+@pytest.mark.parametrize("asking, answer", [("make('m')", "EEXIST"), ("os.mkdir('m')", "EEXIST"), ("os.unlink('n')", "ENOENT"),
+                                            ("os.rename('n', 'x')", "ENOENT")])
+def test_a_call_on_either_name_of_a_rename_that_was_taken_waits(stage, build, guard, node, asking, answer):
+    number = in_a_row(stage, build)
+    begin(stage, guard)
+    held = stage.meeting()
+    renaming = rename_taker(stage, number, held)
+    asks = stage.call(node, asking)
+    if guard is None:
+        stage.waits(asks)
+        held.go()
+        assert (asks.answer(), renaming.answer().split()[-1]) == (answer, "None)")
+    else:
+        assert asks.answer() != answer
+        held.go()
+        renaming.answer()
+
+
+@NODES
+def test_what_was_renamed_by_a_grant_is_there(stage, build, node):
+    """Though its daemon has not heard of it."""
+    number = in_a_row(stage, build)
+    begin(stage)
+    said = stage.area / "renamed"
+    ends = f"os.rename('n', 'm'), open('{said}', 'w').close(), time.sleep(20)"
+    renaming = granted(stage, stage.call("c", renamer(stage, number, ends)))
+    conftest.wait_until(said.exists, "it to be renamed")
+    assert stage.does(node, "make('m')") == "EEXIST"
+    assert stage.does(node, "os.path.exists('n'), read('m')") == "(False, '')"
+    renaming.process.kill()
+
+
+@pytest.mark.parametrize("hook, moved", [("grant-taken", False), ("rename-done", True)])
+@pytest.mark.parametrize("node", ["c", "b"])
+def test_a_process_that_is_killed_has_renamed_or_not(stage, build, hook, moved, node):
+    number = in_a_row(stage, build)
+    begin(stage)
+    held = stage.meeting()
+    rename_taker(stage, number, held, hook).process.kill()
+    assert stage.does(node, "os.path.exists('n'), os.path.exists('m')") == str((not moved, moved))
+    assert stage.does(node, "make('n')") == ("None" if moved else "EEXIST")
+    assert stage.does(node, "make('m')") == ("EEXIST" if moved else "None")
+
+
+@pytest.mark.parametrize("hook", ["grant-taken", "rename-done"])
+def test_a_daemon_that_dies_waits_for_a_rename_that_was_taken(stage, build, hook):
+    """Its successor reads the directory when that is on disk."""
+    number = in_a_row(stage, build)
+    begin(stage)
+    held = stage.meeting()
+    renaming = rename_taker(stage, number, held, hook)
+    stage.crash("c")
+    asks = stage.call("b", "make('m')")
+    held.go()
+    assert renaming.answer().split()[-1] == "None)"
+    assert (asks.answer(), stage.does("b", "os.path.exists('n')")) == ("EEXIST", "False")
+
+
+def test_a_rename_of_an_older_file_is_not_taken_for_that_of_another(stage, build):
+    """Which has come to its name since the rename was granted: there is but one file that a grant is about."""
+    number = in_a_row(stage, build)
+    begin(stage)
+    line = renamer(stage, number, "os.rename('n', 'm'), read('m')")
+    call = stage.call("c", line)
+    conftest.wait_until(lambda: os.path.exists(f"{stage.area}/granted.asked"), "the row to end")
+    conftest.wait_until(lambda: stage.session.status("--node", "c")["counters"]["granted"] > 0, "the name to be granted")
+    assert stage.does("b", "os.unlink('n'), make('n', 'another')") == "(None, None)"
+    (stage.area / "granted").touch()
+    assert call.answer().endswith("'another')")

@@ -58,16 +58,29 @@ static void make_four(void)
         born_by(me, "out", grant_numbered(i));
 }
 
+static bool grant_has(const char *name, bool is_new)
+{
+    const struct message_text text = message_text(name, strlen(name));
+    return request_has_granted(channel, id_of("out"), &text, is_new);
+}
+
 static bool is_granted(const char *name)
 {
-    const struct message message = reserve("out", name, DT_REG);
-    return request_is_granted(channel, &message);
+    return grant_has(name, true);
 }
 
 static bool is_removal_granted(const char *name)
 {
-    const struct message message = named(MESSAGE_UNLINK, "out", name);
-    return request_is_granted(channel, &message);
+    return grant_has(name, false);
+}
+
+static bool grant_is_whole(const struct message *message)
+{
+    const struct message_text *to = &message->rename.to_name;
+    return message->type == MESSAGE_RENAME
+               ? request_has_granted(channel, message->dir, &message->name, false) &&
+                     request_has_granted(channel, message->dir, to, true)
+               : request_has_granted(channel, message->dir, &message->name, message->type == MESSAGE_CREATE);
 }
 
 static struct request_answer answer;
@@ -75,10 +88,10 @@ static struct request_answer answer;
 /* As the library does it: no daemon is at work meanwhile. */
 static void test_grant_take(const struct message *message, struct request_hold *hold)
 {
-    cr_assert(request_is_granted(channel, message));
+    cr_assert(grant_is_whole(message));
     cr_assert_eq(request_hold(channel, message, &answer, CLOCK_SECOND, hold), 0);
     cr_assert_eq(answer.message.result, 0);
-    cr_assert_not(request_is_granted(channel, message), "once");
+    cr_assert_not(grant_is_whole(message), "once");
 }
 
 static void take_birth(const char *name, struct request_hold *hold)
@@ -109,6 +122,13 @@ static void grant_see(void)
     cr_assert_eq(grant_see_all(&shuntd), 0);
     serving_end();
     serving_settle();
+}
+
+static void grant_tick(void)
+{
+    shuntd.now = clock_monotonic();
+    cr_assert_eq(prefetch_tick(&shuntd), 0);
+    serving_end();
 }
 
 /* Making. */
@@ -238,7 +258,7 @@ Test(grant, an_grant_is_for_one_use)
     const struct message message = reserve("out", "f4", DT_REG);
     make_four();
     test_grant_take(&message, &hold);
-    cr_assert_not(request_is_granted(channel, &message));
+    cr_assert_not(is_granted("f4"));
     tell(me, named(MESSAGE_ABORT, "out", "f4"));
     for (unsigned i = 5; i < 5 + 2 * CHANNEL_GRANTS; i++) { /* another is in its slot by now */
         grant_see();
@@ -321,6 +341,269 @@ Test(grant, unlinks_in_a_row_are_granted)
     cr_assert(is_unknown("out", "f5"));
 }
 
+/* Renaming. */
+
+static const char *grant_renamed(unsigned number)
+{
+    static char names[4][16];
+    static unsigned next;
+    char *name = names[next++ % 4];
+    snprintf(name, sizeof names[0], "to%u", number);
+    return name;
+}
+
+/* From place to place, as the answer says. */
+static void grant_move(const struct message *given, const char *old, const char *new)
+{
+    char source[PATH_MAX];
+    strcpy(source, place_of(given, 0, "out", old));
+    cr_assert_eq(sys_renameat2(AT_FDCWD, source, AT_FDCWD, place_of(given, 1, "out", new), RENAME_NOREPLACE), 0);
+}
+
+static void rename_by(pid_t client, const char *old, const char *new)
+{
+    const struct message *given = ask(client, two_names(MESSAGE_RENAME, "out", old, "out", new));
+    cr_assert_eq(given->result, 0);
+    grant_move(given, old, new);
+    tell(client, two_names(MESSAGE_RENAMED, "out", old, "out", new));
+}
+
+static uint64_t grant_inos[40];
+
+/* Files of another process, of which four are renamed, so that four more renames are granted. */
+static void rename_four(void)
+{
+    for (unsigned i = 0; i < 40; i++)
+        grant_inos[i] = born_by(YOU, "out", grant_numbered(i));
+    for (int i = 0; i < 3; i++)
+        grant_tick(); /* what was predicted for it is given back */
+    for (unsigned i = 0; i < 4; i++)
+        rename_by(me, grant_numbered(i), grant_renamed(i));
+}
+
+static void take_rename(unsigned number, struct request_hold *hold)
+{
+    const struct message message = two_names(MESSAGE_RENAME, "out", grant_numbered(number), "out", grant_renamed(number));
+    test_grant_take(&message, hold);
+    cr_assert_eq(answer.message.type, MESSAGE_RENAME_ANSWER);
+    cr_assert_eq(answer.message.answer.entry[0].ino, grant_inos[number]);
+}
+
+static void rename_done(unsigned number, struct request_hold *hold)
+{
+    const struct message renamed = two_names(MESSAGE_RENAMED, "out", grant_numbered(number), "out", grant_renamed(number));
+    cr_assert(request_end(hold, &renamed));
+    request_let_go(hold);
+}
+
+static void rename_unasked(unsigned number)
+{
+    struct request_hold hold = {0};
+    take_rename(number, &hold);
+    grant_move(&answer.message, grant_numbered(number), grant_renamed(number));
+    rename_done(number, &hold);
+}
+
+static bool is_rename_granted(unsigned number)
+{
+    return is_removal_granted(grant_numbered(number)) && is_granted(grant_renamed(number));
+}
+
+Test(grant, renames_in_a_row_are_granted)
+{
+    rename_four();
+    for (unsigned i = 4; i < 8; i++) {
+        cr_assert(is_rename_granted(i), "%u", i);
+        assert_entry("out", grant_numbered(i), RECORD_DYING, 1000, grant_inos[i]);
+        assert_entry("out", grant_renamed(i), RECORD_PENDING, 1000, 0);
+    }
+    cr_assert_not(is_rename_granted(8), "as many as came before");
+    cr_assert_not(is_granted("f4") || is_removal_granted("to4"), "each as what it is");
+}
+
+Test(grant, a_rename_that_was_taken_and_done_is_seen)
+{
+    rename_four();
+    const uint64_t renames = shuntd.counts.renames, requests = last_tag, prefetched = shuntd.counts.prefetched;
+    for (unsigned i = 4; i < 8; i++)
+        rename_unasked(i);
+    assert_entry("out", "f4", RECORD_DYING, 1000, grant_inos[4]);
+    grant_see();
+    for (unsigned i = 4; i < 8; i++) {
+        cr_assert(is_unknown("out", grant_numbered(i)));
+        assert_entry("out", grant_renamed(i), RECORD_LIVE, 1000, grant_inos[i]);
+    }
+    cr_assert_eq(shuntd.counts.renames, renames + 4);
+    cr_assert_eq(shuntd.counts.prefetched, prefetched + 8);
+    cr_assert_eq(last_tag, requests, "nobody asked");
+    cr_assert(is_rename_granted(8) && is_rename_granted(11), "the next ones");
+    cr_assert_eq(leaf_holds("out", 0), 40);
+}
+
+Test(grant, renames_go_on_to_the_last_file)
+{
+    rename_four();
+    for (unsigned i = 4; i < 40; i++) {
+        if (is_rename_granted(i))
+            rename_unasked(i);
+        else
+            rename_by(me, grant_numbered(i), grant_renamed(i));
+        if (i % 3 == 0)
+            grant_see();
+    }
+    grant_see();
+    for (unsigned i = 0; i < 40; i++) {
+        cr_assert(is_unknown("out", grant_numbered(i)));
+        assert_entry("out", grant_renamed(i), RECORD_LIVE, 1000, grant_inos[i]);
+    }
+    cr_assert_eq(leaf_holds("out", 0), 40);
+}
+
+Test(grant, a_rename_that_is_only_granted_has_not_happened)
+{
+    rename_four();
+    cr_assert_eq(result(YOU, named(MESSAGE_LOOKUP, "out", "f4")), MESSAGE_EXISTS);
+    cr_assert_eq(result(YOU, named(MESSAGE_LOOKUP, "out", "to5")), MESSAGE_ABSENT);
+    cr_assert_not(is_rename_granted(4) || is_rename_granted(5), "they were taken back, or might have happened by now");
+    cr_assert(is_rename_granted(6));
+    rename_by(me, "f4", "to4");
+    rename_by(me, "f5", "to5");
+    rename_unasked(6);
+}
+
+Test(grant, a_question_about_either_name_of_a_rename_waits_for_its_end)
+{
+    struct request_hold hold = {0};
+    rename_four();
+    take_rename(4, &hold);
+    const uint32_t looks = post(YOU, named(MESSAGE_LOOKUP, "out", "f4")), makes = post(YOU, reserve("out", "to4", DT_REG));
+    cr_assert(waits(looks) && waits(makes));
+    grant_move(&answer.message, "f4", "to4");
+    rename_done(4, &hold);
+    grant_see();
+    cr_assert_eq(result_of(looks), MESSAGE_ABSENT);
+    cr_assert_eq(result_of(makes), MESSAGE_EXISTS);
+    cr_assert_eq(answer_to(makes)->answer.entry[0].ino, grant_inos[4]);
+}
+
+Test(grant, either_name_of_a_rename_is_its_first_taker_s)
+{
+    rename_four();
+    confirm(YOU, "out", "to4", make_at(place_of(ask(YOU, reserve("out", "to4", DT_REG)), 0, "out", "to4")));
+    cr_assert_eq(result(YOU, named(MESSAGE_UNLINK, "out", "f5")), 0);
+    tell(YOU, named(MESSAGE_UNLINKED, "out", "f5"));
+    cr_assert_not(is_rename_granted(4) || is_rename_granted(5));
+    const struct message *given = ask(me, two_names(MESSAGE_RENAME, "out", "f4", "out", "to4"));
+    cr_assert_eq(given->result, MESSAGE_EXISTS);
+    tell(me, two_names(MESSAGE_RENAMED, "out", "f4", "out", "to4"));
+    cr_assert_eq(result(me, two_names(MESSAGE_RENAME, "out", "f5", "out", "to5")), MESSAGE_ABSENT);
+}
+
+Test(grant, a_rename_that_fails_changes_nothing)
+{
+    struct request_hold hold = {0};
+    rename_four();
+    take_rename(4, &hold);
+    struct message renamed = two_names(MESSAGE_RENAMED, "out", "f4", "out", "to4");
+    renamed.result = -EACCES;
+    cr_assert_not(request_end(&hold, &renamed), "it takes a message");
+    tell(me, renamed);
+    request_let_go(&hold);
+    assert_entry("out", "f4", RECORD_LIVE, 1000, grant_inos[4]);
+    cr_assert(is_unknown("out", "to4"));
+    cr_assert_eq(leaf_holds("out", 0), 40);
+}
+
+Test(grant, a_client_ends_with_renames)
+{
+    struct request_hold begun = {0}, moved = {0};
+    rename_four();
+    rename_unasked(4);
+    take_rename(5, &moved);
+    grant_move(&answer.message, "f5", "to5");
+    take_rename(6, &begun);
+    client_ends(me);
+    for (unsigned i = 4; i < 6; i++) {
+        cr_assert(is_unknown("out", grant_numbered(i)));
+        assert_entry("out", grant_renamed(i), RECORD_LIVE, 1000, grant_inos[i]);
+    }
+    for (unsigned i = 6; i < 8; i++) {
+        assert_entry("out", grant_numbered(i), RECORD_LIVE, 1000, grant_inos[i]);
+        cr_assert(is_unknown("out", grant_renamed(i)));
+    }
+    cr_assert_eq(home_of("out")->operations, 0);
+    cr_assert_not(request_has_grants(channel));
+}
+
+Test(grant, other_renames_take_them_back)
+{
+    rename_four();
+    cr_assert(is_rename_granted(4));
+    rename_by(me, "f20", "other");
+    cr_assert_not(is_rename_granted(4));
+    rename_by(me, "f4", "to4");
+}
+
+Test(grant, a_rename_that_replaces_something_is_not_granted)
+{
+    born_by(YOU, "out", "to5");
+    rename_four();
+    cr_assert(is_rename_granted(4));
+    cr_assert_not(is_rename_granted(5) || is_rename_granted(6));
+}
+
+Test(grant, a_rename_that_may_leave_its_leaf_is_not_granted)
+{
+    rename_four();
+    cr_assert_eq(result(YOU, about(MESSAGE_WATCH, "out")), 0);
+    cr_assert_not(is_rename_granted(4));
+}
+
+Test(grant, a_rename_of_what_the_thread_has_just_made_is_not_granted)
+{
+    for (unsigned i = 0; i < 8; i++) {
+        grant_see();
+        if (is_granted(grant_numbered(i)))
+            born_unasked(grant_numbered(i));
+        else
+            born_by(me, "out", grant_numbered(i));
+        grant_see();
+        rename_by(me, grant_numbered(i), grant_renamed(i));
+    }
+    cr_assert_not(is_rename_granted(8));
+}
+
+Test(grant, renames_that_nobody_takes_are_given_back)
+{
+    rename_four();
+    grant_tick();
+    grant_tick();
+    grant_tick();
+    cr_assert_not(is_rename_granted(4));
+    assert_entry("out", "f4", RECORD_LIVE, 1000, grant_inos[4]);
+    cr_assert(is_unknown("out", "to4"));
+    cr_assert_eq(home_of("out")->operations, 0);
+    cr_assert_not(request_has_grants(channel));
+}
+
+Test(grant, renames_are_known_when_homes_begin_again)
+{
+    struct request_hold hold = {0};
+    rename_four();
+    rename_unasked(4);
+    take_rename(5, &hold);
+    cr_assert_eq(prefetch_forget(&shuntd), 0);
+    serving_end();
+    assert_entry("out", "to4", RECORD_LIVE, 1000, grant_inos[4]);
+    cr_assert_eq(home_of("out")->operations, 2, "what was taken");
+    cr_assert_not(is_rename_granted(6));
+    grant_move(&answer.message, "f5", "to5");
+    rename_done(5, &hold);
+    grant_see();
+    assert_entry("out", "to5", RECORD_LIVE, 1000, grant_inos[5]);
+    cr_assert_eq(home_of("out")->operations, 0);
+}
+
 /* Times. */
 
 static uint64_t grant_changed(void)
@@ -376,13 +659,6 @@ Test(grant, a_client_ends_with_grants)
     cr_assert_eq(home_of("out")->operations, 0);
     cr_assert_eq(leaf_holds("out", 0), 6);
     cr_assert_not(request_has_grants(channel));
-}
-
-static void grant_tick(void)
-{
-    shuntd.now = clock_monotonic();
-    cr_assert_eq(prefetch_tick(&shuntd), 0);
-    serving_end();
 }
 
 Test(grant, what_nobody_takes_is_given_back)

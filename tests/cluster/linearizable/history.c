@@ -11,7 +11,8 @@
  * With HISTORY_PATIENT in the environment, nodes may be out of each other's reach for a time: directories are
  * made, and names looked at in the end, again and again until that does not fail with EIO.
  *
- * With HISTORY_ROWS, a process that makes or removes a name then does the same with those that follow it in its directory.
+ * With HISTORY_ROWS, a process that makes, removes or renames a name then does the same with those that follow it in its
+ * directory.
  *
  * With HISTORY_MEETING=ADDRESS:PORT, clients are on nodes with kernels of their own, on one machine: each is begun by itself,
  * with its number as HISTORY_ME, and all wait for each other there (tests/kernels/meeting.py). Times are then the processor's,
@@ -305,10 +306,12 @@ static void look_at_all(unsigned history)
         history_look(LIST, history, i * NAMES);
 }
 
-/* Is there a next one to be made? */
-static bool is_in_row(enum operation last, unsigned slot)
+/* Is there a next one to be made, removed or renamed? */
+static bool is_in_row(enum operation last, unsigned a, unsigned b)
 {
-    return (last == CREATE || last == EXCLUSIVE || last == UNLINK) && slot % NAMES + 1 < run.names;
+    const bool has_next = a % NAMES + 1 < run.names;
+    return last == RENAME ? has_next && b % NAMES + 1 < run.names
+                          : has_next && (last == CREATE || last == EXCLUSIVE || last == UNLINK);
 }
 
 static void take_part(unsigned history)
@@ -317,17 +320,19 @@ static void take_part(unsigned history)
         make_directories(history);
     history_meet();
     enum operation last = LIST;
-    unsigned a_before = 0;
+    unsigned a_before = 0, b_before = 0;
     for (unsigned i = run.me; i < run.operations; i += run.clients) {
         enum operation operation = (enum operation)deck[history_below(sizeof deck - 1)];
         unsigned a = any_slot(), b = any_slot();
-        if (run.in_rows && is_in_row(last, a_before)) {
+        if (run.in_rows && is_in_row(last, a_before, b_before)) {
             operation = last;
             a = a_before + 1;
+            b = last == RENAME ? b_before + 1 : b;
         }
         history_operate(operation, history, a, b, false);
         last = operation;
         a_before = a;
+        b_before = b;
     }
     history_meet();
     look_at_all(history);
