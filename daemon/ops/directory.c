@@ -127,15 +127,16 @@ int directory_part_moved(struct shuntd *shuntd, struct collective *collective, c
 /* What a daemon knows of a place is a hint, which each use checks by the directory's identity, and LOAD corrects: two places
  * that are too long for one message are told by nobody, and this message may come to a daemon whose processes have seen that
  * directory, or the next one that came to its old place, before. */
-int directory_tell_moved(struct shuntd *shuntd, const char *from, const char *to)
+int directory_tell_moved(struct shuntd *shuntd, const char *from, const char *to, collective_done *done, void *context)
 {
+    static const struct collective_end alone;
     char paths[MESSAGE_TEXT_MAX];
     int length = snprintf(paths, sizeof paths, "%s%c%s", from, '\0', to);
     const struct message moved = {.type = MESSAGE_MOVED, .moved.paths = message_text(paths, length)};
     if (length < (int)sizeof paths)
-        return collective_begin(shuntd, &moved, NULL, NULL, NULL);
+        return collective_begin(shuntd, &moved, NULL, done, context);
     home_dirs_moved(shuntd->home, from, to);
-    return 0;
+    return done != NULL ? done(shuntd, context, &alone) : 0;
 }
 
 int ops_about_directory(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)

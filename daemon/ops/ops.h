@@ -33,5 +33,5 @@ void list_free(struct shuntd *);
 /* What a daemon does in a collective (rpc/collective.h). */
 collective_part directory_part_sync, directory_part_watch, directory_part_moved, list_part, status_part, status_part_stop;
 size_t status_add_page(char *to, size_t used, const char *from, size_t size);
-/* All daemons hear that directories have other places. 0 or a fatal -errno. */
-int directory_tell_moved(struct shuntd *, const char *from, const char *to);
+/* All daemons hear that directories have other places; then comes `done`, or NULL. 0 or a fatal -errno. */
+int directory_tell_moved(struct shuntd *, const char *from, const char *to, collective_done *done, void *context);

@@ -11,6 +11,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/hook.h"
@@ -396,25 +397,46 @@ static void rename_path_of(const struct operation *operation, char to[PATH_MAX])
     snprintf(to, PATH_MAX, "%s%s%.*s", parent, *parent != '\0' ? "/" : "", operation->length, operation->name);
 }
 
-static int rename_moved_directory(struct shuntd *shuntd, const struct operation *from, const struct operation *to)
+/* The process that says that it has renamed a directory, and waits until all nodes know. */
+struct rename_waiting {
+    uint64_t client;
+    uint32_t qp, tag;
+};
+
+static int rename_all_know(struct shuntd *shuntd, void *context, const struct collective_end *unused)
+{
+    const struct rename_waiting waiting = *(struct rename_waiting *)context;
+    struct message answer = {.type = MESSAGE_ANSWER};
+    free(context);
+    return reply_send(shuntd, waiting.client, waiting.qp, waiting.tag, &answer);
+}
+
+static int rename_tell_moved(struct shuntd *shuntd, const char *from, const char *to, struct rename_waiting *waiting)
+{
+    return directory_tell_moved(shuntd, from, to, waiting != NULL ? rename_all_know : NULL, waiting);
+}
+
+static int rename_moved_directory(struct shuntd *shuntd, const struct operation *from, const struct operation *to,
+                                  struct rename_waiting *waiting)
 {
     char old_path[PATH_MAX], new_path[PATH_MAX];
     rename_path_of(from, old_path);
     rename_path_of(to, new_path);
-    return directory_tell_moved(shuntd, old_path, new_path);
+    return rename_tell_moved(shuntd, old_path, new_path, waiting);
 }
 
 /* What is known of the places of directories, in three steps: the second must not meet the first's. */
-static int rename_exchanged_directories(struct shuntd *shuntd, const struct operation *from, const struct operation *to)
+static int rename_exchanged_directories(struct shuntd *shuntd, const struct operation *from, const struct operation *to,
+                                        struct rename_waiting *waiting)
 {
     static const char aside[] = "//"; /* no place has that name */
     char old_path[PATH_MAX], new_path[PATH_MAX];
     rename_path_of(from, old_path);
     rename_path_of(to, new_path);
-    int code = directory_tell_moved(shuntd, old_path, aside);
+    int code = rename_tell_moved(shuntd, old_path, aside, NULL);
     if (code == 0)
-        code = directory_tell_moved(shuntd, new_path, old_path);
-    return code == 0 ? directory_tell_moved(shuntd, aside, new_path) : code;
+        code = rename_tell_moved(shuntd, new_path, old_path, NULL);
+    return code == 0 ? rename_tell_moved(shuntd, aside, new_path, waiting) : code;
 }
 
 /* Place stays with name; what lies there has changed hands. */
@@ -432,18 +454,22 @@ static int rename_exchanged(struct shuntd *shuntd, struct operation *from, struc
     return code == 0 ? completion_failed(shuntd, to) : code;
 }
 
-static int rename_tell_places(struct shuntd *shuntd, const struct operation *from, const struct operation *to)
+static int rename_tell_places(struct shuntd *shuntd, const struct operation *from, const struct operation *to, bool moved,
+                              struct rename_waiting *waiting)
 {
-    if (rename_is_exchange(from))
-        return from->before.type == DT_DIR || to->before.type == DT_DIR ? rename_exchanged_directories(shuntd, from, to) : 0;
-    return from->before.type == DT_DIR ? rename_moved_directory(shuntd, from, to) : 0;
+    if (moved && rename_is_exchange(from) && rename_moves_directory(from, to))
+        return rename_exchanged_directories(shuntd, from, to, waiting);
+    if (moved && !rename_is_exchange(from) && from->before.type == DT_DIR)
+        return rename_moved_directory(shuntd, from, to, waiting);
+    return waiting != NULL ? rename_all_know(shuntd, waiting, NULL) : 0;
 }
 
 /* All nodes hear of the new places before their processes go by what their kernels remember again. */
-int completion_pair(struct shuntd *shuntd, struct operation *from, struct operation *to, const struct message *renamed)
+static int rename_ended(struct shuntd *shuntd, struct operation *from, struct operation *to, const struct message *renamed,
+                        struct rename_waiting *waiting)
 {
     struct record_entry moved = from->before;
-    int code = renamed->result == 0 ? rename_tell_places(shuntd, from, to) : 0;
+    int code = rename_tell_places(shuntd, from, to, renamed->result == 0, waiting);
     if (code == 0)
         code = rename_fence_end(shuntd, from);
     from->rename.partner = to->rename.partner = NULL;
@@ -463,6 +489,11 @@ int completion_pair(struct shuntd *shuntd, struct operation *from, struct operat
     return code == 0 ? completion_succeeded(shuntd, to, &moved, (struct dirid){0, 0}) : code;
 }
 
+int completion_pair(struct shuntd *shuntd, struct operation *from, struct operation *to, const struct message *renamed)
+{
+    return rename_ended(shuntd, from, to, renamed, NULL);
+}
+
 /* By a grant, of which readers were told when both names were asked for. */
 int rename_begins(struct shuntd *shuntd, struct operation *from)
 {
@@ -477,13 +508,26 @@ int rename_succeeded(struct shuntd *shuntd, struct operation *from)
     return completion_pair(shuntd, from, from->rename.partner, &renamed);
 }
 
-int ops_renamed(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
+static struct operation *rename_of(struct shuntd *shuntd, const struct listen_request *request)
 {
     const struct message *m = &request->message;
     struct operation *from = operation_find_own(shuntd->home, m->dir, m->name.text, m->name.length, request->client);
-    if (from == NULL || from->kind != OPERATION_RENAME_FROM || from->rename.partner == NULL || operation_is_asking(from) ||
-        operation_is_asking(from->rename.partner))
-        return REPLY_SILENT;
-    int code = completion_pair(shuntd, from, from->rename.partner, m);
-    return code == 0 ? REPLY_SILENT : code;
+    const bool has_begun = from != NULL && from->kind == OPERATION_RENAME_FROM && from->rename.partner != NULL &&
+                           !operation_is_asking(from) && !operation_is_asking(from->rename.partner);
+    return has_begun ? from : NULL;
+}
+
+int ops_renamed(struct shuntd *shuntd, const struct listen_request *request, struct message *answer)
+{
+    const struct message *m = &request->message;
+    struct operation *from = rename_of(shuntd, request);
+    struct rename_waiting *waiting = NULL;
+    if (from == NULL)
+        return m->tag != 0 ? REPLY_ANSWER : REPLY_SILENT;
+    if (m->tag != 0) {
+        if ((waiting = malloc(sizeof *waiting)) == NULL)
+            return -ENOMEM;
+        *waiting = (struct rename_waiting){.client = request->client, .qp = request->qp, .tag = m->tag};
+    }
+    return reply_silently(rename_ended(shuntd, from, from->rename.partner, m, waiting));
 }

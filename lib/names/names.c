@@ -840,10 +840,12 @@ int names_hold(struct names_root *root, const struct message *message, struct re
     return names_ask_daemon(root, message, answer, hold);
 }
 
-void names_withdraw(struct names_root *root, const struct message *message, struct request_hold *hold)
+void names_end(struct names_root *root, const struct message *message, struct request_hold *hold)
 {
     int result;
-    request_result(hold->channel, message, &result, root->deadline);
+    const int code = request_result(hold->channel, message, &result, root->deadline);
+    if (code == -EUSERS || code == -ENOSPC) /* there was no queue pair for it so far */
+        request_tell(hold->channel, message);
     request_let_go(hold);
 }
 

@@ -138,8 +138,8 @@ void names_looked(struct names_root *, struct dirid, const char *name, size_t le
 int names_ask(struct names_root *, const struct message *, struct request_answer *);
 /* The same where the answer may be leave to change the file system: request_hold. */
 int names_hold(struct names_root *, const struct message *, struct request_answer *, struct request_hold *);
-/* Gives back what is held and has not been used: waits for the answer, but no daemon is waited for. */
-void names_withdraw(struct names_root *, const struct message *, struct request_hold *);
+/* Says how a change went that is held for, and waits until that is heard; but no daemon is waited for. */
+void names_end(struct names_root *, const struct message *, struct request_hold *);
 /* Without an answer. The daemon that is gone has nothing to be told. */
 void names_tell(struct names_root *, const struct message *);
 /* The same of how a change went that is held for: where a daemon had granted that, it hears of it there. */

@@ -143,12 +143,23 @@ static int operate_rename_ask_rename(const struct rename *r)
     return target_hold_both(from, to, &rename);
 }
 
-static void operate_rename_tell_renamed(struct target *from, struct target *to, int result, struct dirid gone)
+/* What is open beneath has another place then, and so have the files of it that are in branches: each node's daemon is to know.
+ */
+static bool operate_rename_moves_directory(const struct rename *r)
 {
-    struct message renamed = {.type = MESSAGE_RENAMED, .result = result, .rename.replaced = gone};
+    return r->old.type == DT_DIR || ((r->flags & RENAME_EXCHANGE) && r->new.type == DT_DIR);
+}
+
+static void operate_rename_tell_renamed(const struct rename *r, int result)
+{
+    struct target *from = &r->from->target, *to = &r->to->target;
+    struct message renamed = {.type = MESSAGE_RENAMED, .result = result, .rename.replaced = r->gone};
     renamed.rename.to_dir = to->dir;
     renamed.rename.to_name = message_text(to->name, to->length);
-    target_tell(from, &renamed);
+    if (result == 0 && operate_rename_moves_directory(r))
+        target_end(from, &renamed);
+    else
+        target_tell(from, &renamed);
 }
 
 int operate_rename_places(struct target *from, struct target *to, unsigned flags)
@@ -210,7 +221,7 @@ static int operate_rename_held(const struct rename *r, int result)
     struct target *from = &r->from->target, *to = &r->to->target;
     int code = operate_rename_place_both(from, to);
     if (code == TARGET_RETRY) {
-        operate_rename_tell_renamed(from, to, -ECANCELED, r->gone);
+        operate_rename_tell_renamed(r, -ECANCELED);
         return code;
     }
     if (code == 0)
@@ -218,7 +229,7 @@ static int operate_rename_held(const struct rename *r, int result)
             result == MESSAGE_EXISTS ? operate_rename_nearby(from, to, r->flags) : operate_rename_in_leaf(from, to, r->flags);
     HOOK("rename-done");
     const bool did_nothing = code == 0 && operate_rename_did_nothing(r, result);
-    operate_rename_tell_renamed(from, to, did_nothing ? -ECANCELED : code, r->gone);
+    operate_rename_tell_renamed(r, did_nothing ? -ECANCELED : code);
     return side_missed(from, to, code);
 }
 
@@ -258,7 +269,7 @@ static int operate_rename_same(struct rename *r)
 static int operate_rename_not_onto_file(struct rename *r)
 {
     struct target *to = &r->to->target;
-    operate_rename_tell_renamed(&r->from->target, to, -ECANCELED, r->gone);
+    operate_rename_tell_renamed(r, -ECANCELED);
     int code = target_look(to);
     return code == 0 ? TARGET_RETRY : code;
 }

@@ -279,6 +279,8 @@ int target_hold(struct target *, struct message *);
 int target_hold_both(struct target *, struct target *other, struct message *);
 /* Tells it how the change went, without an answer. */
 void target_tell(struct target *, struct message *);
+/* The same, and waits until that is heard. */
+void target_end(struct target *, struct message *);
 /* Begin again: what was known of the name has changed. No -errno, since the kernel may say EAGAIN itself. */
 #define TARGET_RETRY (-4096)
 /* Nothing was changed. Waits, since nobody may see what a call that failed had announced: the directory's times, for

@@ -160,9 +160,15 @@ void target_tell(struct target *t, struct message *message)
     names_tell_end(t->root, message, &t->scratch->hold);
 }
 
+void target_end(struct target *t, struct message *message)
+{
+    target_ask_address(t, message);
+    names_end(t->root, message, &t->scratch->hold);
+}
+
 void target_withdraw(struct target *t)
 {
     struct message withdraw = {.type = MESSAGE_ABORT};
     target_ask_address(t, &withdraw);
-    names_withdraw(t->root, &withdraw, &t->scratch->hold);
+    names_end(t->root, &withdraw, &t->scratch->hold);
 }

@@ -28,7 +28,7 @@ enum message_type {
     MESSAGE_UNLINK,        /* it is about to be removed */
     MESSAGE_UNLINKED,      /* notice: it was */
     MESSAGE_RENAME,        /* it is about to become rename.to_dir/rename.to_name */
-    MESSAGE_RENAMED,       /* notice: how that went, in result */
+    MESSAGE_RENAMED,       /* notice: how that went, in result; with a tag: answered once all daemons know the new places */
     MESSAGE_RMDIR,         /* before its rmdir; ended by UNLINKED or ABORT */
     MESSAGE_PROMOTE,       /* to be moved to the trunk; then COMMIT or ABORT */
     MESSAGE_ATTRIBUTES,    /* the attributes of dir changed: give them to its mirrors */

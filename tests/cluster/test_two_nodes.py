@@ -50,6 +50,49 @@ def test_a_rename_is_seen(pair, one, other):
     assert len(list(pair.root.glob(".shunt/b/*/*/*/*"))) == 1, "one place"
 
 
+# For each line renames a directory, or says where the file is that it has open.
+MOVES = """
+import os, sys
+for line in sys.stdin:
+    os.rename(*line.split())
+    print("done", flush=True)
+"""
+HAS_IT_OPEN = """
+import os, sys
+file = open("out/first/file")
+for line in sys.stdin:
+    print(os.path.relpath(os.readlink(f"/proc/self/fd/{file.fileno()}")), flush=True)
+"""
+
+
+@BOTH_WAYS
+@pytest.mark.parametrize("which", ["itself", "one above it"])
+def test_a_directory_is_where_the_other_has_moved_it(pair, one, other, which):
+    """To a process that has a file open there, which is in a branch."""
+    def lines(node, program):
+        return pair.begin("exec", node, "--", sys.executable, "-c", program, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                          text=True)
+
+    def answer(process, line):
+        process.stdin.write(f"{line}\n")
+        process.stdin.flush()
+        return process.stdout.readline().strip()
+
+    pair.sh(one, "mkdir out/first; echo x >out/first/file")
+    looks, moves = lines(one, HAS_IT_OPEN), lines(other, MOVES)
+    assert answer(looks, "") == "out/first/file"
+    before = "out/first"
+    for i in range(10):
+        after = f"out/moved{i}" if which == "itself" else f"moved{i}/first"
+        moved = (before, after) if which == "itself" else map(os.path.dirname, (before, after))
+        assert answer(moves, " ".join(moved)) == "done"
+        assert answer(looks, "") == f"{after}/file"
+        before = after
+    for process in (looks, moves):
+        process.stdin.close()
+        assert process.wait(60) == 0
+
+
 # Renames a file, and for `-` a directory, onto what the other node has made under eight names of each kind; with NOREPLACE first.
 ONTO = """
 import ctypes, errno, os

@@ -339,6 +339,27 @@ Test(ops_rename, what_is_below_a_directory_goes_along)
     cr_assert_eq(result(ME, reserve("top/deep", "g", DT_REG)), 0);
 }
 
+Test(ops_rename, with_a_tag_it_is_answered_once_all_know_the_new_places)
+{
+    born_directory("out", "sub");
+    born_directory("out/sub", "deep");
+    const struct dirid deep = id_of("out/sub/deep");
+    load("out/sub/deep");
+    const struct message *given = ask(ME, rename_message("out", "sub", "in", "moved", 0));
+    ops_rename_move(given, "out", "sub", "in", "moved", 0);
+    const struct message renamed = two_names(MESSAGE_RENAMED, "out", "sub", "in", "moved");
+    cr_assert_eq(result(ME, renamed), 0);
+    cr_assert_str_eq(home_dir_find(shuntd.home, deep)->path, "in/moved/deep");
+    cr_assert_eq(operation_count(shuntd.home), 0);
+    cr_assert_eq(result(ME, renamed), 0, "it is over");
+    born("out", "a");
+    ask(ME, rename_message("out", "a", "out", "b", 0));
+    struct message failed = two_names(MESSAGE_RENAMED, "out", "a", "out", "b");
+    failed.result = -EACCES;
+    cr_assert_eq(result(ME, failed), 0, "of a file, too, and however it went");
+    cr_assert_eq(operation_count(shuntd.home), 0);
+}
+
 Test(ops_rename, a_directory_that_was_replaced_is_forgotten)
 {
     struct record_dir record;
