@@ -328,6 +328,24 @@ def test_what_is_mapped_is_the_file(agents, mount):
         agents[1]("drop", "f")
 
 
+def test_what_appends_is_what_says_so_at_that_time(agents, mount):
+    """F_SETFL changes it after the open, and what is mapped is written to its place."""
+    fd = os.open(mount.at / "out" / "f", os.O_CREAT | os.O_RDWR | os.O_APPEND)
+    agents[1]("keep", "f")
+    os.write(fd, b"." * 4096)
+    with mmap.mmap(fd, 4096) as mapped:
+        mapped[:5] = b"first"
+        mapped.flush()
+    assert agents[1]("kept", "f").startswith("first.") and agents[1]("size", "f") == 4096
+    assert os.pwrite(fd, b"at the end", 0) == 10 and agents[1]("read", "f").endswith(".at the end")
+    fcntl.fcntl(fd, fcntl.F_SETFL, 0)
+    assert os.pwrite(fd, b"again", 0) == 5 and agents[1]("kept", "f").startswith("again.")
+    fcntl.fcntl(fd, fcntl.F_SETFL, os.O_APPEND)
+    assert os.pwrite(fd, b"!", 0) == 1 and agents[1]("read", "f").endswith(".at the end!") and agents[1]("size", "f") == 4107
+    os.close(fd)
+    agents[1]("drop", "f")
+
+
 def test_locks_exclude_on_both_sides(agents, mount):
     agents[0]("write", "f", "")
     for lock in ("lock", "flock"):

@@ -5,6 +5,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "lock.h"
@@ -25,16 +27,26 @@ static int files_may_execute(fuse_req_t request, const char *path)
     return faccessat(AT_FDCWD, path, X_OK, AT_EACCESS) < 0 ? errno : view_take_own(request);
 }
 
+/* Each write says whether it appends: F_SETFL changes it, and pages that were mapped are written where they are. The descriptor
+ * does not append then; that of a file that is only appended to (chattr +a) stays as it is. */
+static int files_opened(int fd, int flags)
+{
+    if (fd >= 0 && flags & O_APPEND)
+        fcntl(fd, F_SETFL, flags & ~O_APPEND);
+    return fd;
+}
+
 static void files_open(fuse_req_t request, fuse_ino_t number, struct fuse_file_info *file)
 {
     char path[VIEW_PATH];
     struct inode *inode = view_inode(request, number);
     int fd = -1, error = view_take_user(request);
+    const int flags = files_flags(file, O_CREAT | O_EXCL | O_NOFOLLOW | O_NOCTTY | FILES_EXECUTE);
     view_path(inode, path);
     if (error == 0 && file->flags & FILES_EXECUTE)
         error = files_may_execute(request, path);
     if (error == 0)
-        fd = open(path, files_flags(file, O_CREAT | O_EXCL | O_NOFOLLOW | O_NOCTTY | FILES_EXECUTE));
+        fd = files_opened(open(path, flags), flags);
     if (fd < 0) {
         fuse_reply_err(request, error ? error : errno);
         return;
@@ -60,7 +72,8 @@ static void files_create(fuse_req_t request, fuse_ino_t parent, const char *name
     if (view_is_refused(request))
         return;
     view_take_umask(request);
-    const int fd = openat(view_inode(request, parent)->fd, name, files_flags(file, O_NOCTTY) | O_CREAT | O_NOFOLLOW, mode);
+    const int flags = files_flags(file, O_NOCTTY) | O_CREAT | O_NOFOLLOW;
+    const int fd = files_opened(openat(view_inode(request, parent)->fd, name, flags, mode), flags);
     const int error = fd < 0 ? files_made_link(errno) : view_lookup_open(request, fd, parent, name, &entry);
     if (error) {
         fuse_reply_err(request, error);
@@ -87,16 +100,37 @@ static void files_read(fuse_req_t request, fuse_ino_t number, size_t size, off_t
     fuse_reply_data(request, &from, FUSE_BUF_SPLICE_MOVE);
 }
 
+/* Bytes, or -errno. */
+static ssize_t files_append(int fd, struct fuse_bufvec *from)
+{
+    struct fuse_bufvec to = FUSE_BUFVEC_INIT(fuse_buf_size(from));
+    to.buf[0].mem = malloc(to.buf[0].size);
+    ssize_t length = to.buf[0].mem ? fuse_buf_copy(&to, from, 0) : -ENOMEM;
+    if (length >= 0) {
+        const struct iovec bytes = {to.buf[0].mem, (size_t)length};
+        length = pwritev2(fd, &bytes, 1, 0, RWF_APPEND);
+        length = length < 0 ? -errno : length;
+    }
+    free(to.buf[0].mem);
+    return length;
+}
+
+static ssize_t files_write_at(int fd, off_t offset, struct fuse_bufvec *from)
+{
+    struct fuse_bufvec to = FUSE_BUFVEC_INIT(fuse_buf_size(from));
+    to.buf[0].flags = FUSE_BUF_IS_FD | FUSE_BUF_FD_SEEK;
+    to.buf[0].fd = fd;
+    to.buf[0].pos = offset;
+    return fuse_buf_copy(&to, from, 0);
+}
+
 static void files_write(fuse_req_t request, fuse_ino_t number, struct fuse_bufvec *from, off_t offset,
                         struct fuse_file_info *file)
 {
     if (view_is_refused(request)) /* the user that writes decides whether set-user-ID goes */
         return;
-    struct fuse_bufvec to = FUSE_BUFVEC_INIT(fuse_buf_size(from));
-    to.buf[0].flags = FUSE_BUF_IS_FD | FUSE_BUF_FD_SEEK;
-    to.buf[0].fd = (int)file->fh;
-    to.buf[0].pos = offset;
-    const ssize_t written = fuse_buf_copy(&to, from, 0);
+    const bool appends = file->flags & O_APPEND && !file->writepage;
+    const ssize_t written = appends ? files_append((int)file->fh, from) : files_write_at((int)file->fh, offset, from);
     if (written < 0)
         fuse_reply_err(request, (int)-written);
     else
@@ -112,7 +146,8 @@ static void files_flush(fuse_req_t request, fuse_ino_t number, struct fuse_file_
 
 static void files_release(fuse_req_t request, fuse_ino_t number, struct fuse_file_info *file)
 {
-    inode_open(&view_of(request)->inodes, view_inode(request, number), -1);
+    struct inode *inode = view_inode(request, number);
+    inode_open(&view_of(request)->inodes, inode, -1);
     close((int)file->fh);
     fuse_reply_err(request, 0);
 }
