@@ -14,6 +14,7 @@ import re
 import shutil
 import signal
 import stat
+import struct
 import subprocess
 import sys
 import time
@@ -343,6 +344,18 @@ def test_what_appends_is_what_says_so_at_that_time(agents, mount):
     fcntl.fcntl(fd, fcntl.F_SETFL, os.O_APPEND)
     assert os.pwrite(fd, b"!", 0) == 1 and agents[1]("read", "f").endswith(".at the end!") and agents[1]("size", "f") == 4107
     os.close(fd)
+    agents[1]("drop", "f")
+
+
+def test_a_lock_of_an_open_file_goes_with_it(agents, mount):
+    agents[0]("write", "f", "")
+    agents[1]("keep", "f")
+    fd = os.open(mount.at / "out" / "f", os.O_RDWR)
+    fcntl.fcntl(fd, fcntl.F_OFD_SETLK, struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0))
+    os.close(os.dup(fd))
+    assert agents[1]("lock", "f") == "EAGAIN"
+    os.close(fd)
+    wait_until(lambda: agents[1]("lock", "f") is None)
     agents[1]("drop", "f")
 
 

@@ -147,6 +147,7 @@ static void files_flush(fuse_req_t request, fuse_ino_t number, struct fuse_file_
 static void files_release(fuse_req_t request, fuse_ino_t number, struct fuse_file_info *file)
 {
     struct inode *inode = view_inode(request, number);
+    lock_drop_file(inode, file->fh);
     inode_open(&view_of(request)->inodes, inode, -1);
     close((int)file->fh);
     fuse_reply_err(request, 0);

@@ -14,7 +14,8 @@
 
 /* Of one inode. */
 struct lock_owner {
-    uint64_t owner; /* the kernel's number of the process */
+    uint64_t owner; /* the kernel's number of the process, or of the open file */
+    uint64_t file;  /* the open file through which it locked first */
     int fd;
     struct lock_owner *next;
 };
@@ -54,7 +55,7 @@ static struct lock_owner *lock_make_owner(struct lock_owner **at, const struct f
     const int fd = lock_open(file);
     struct lock_owner *made = fd < 0 ? NULL : malloc(sizeof *made);
     if (made) {
-        *made = (struct lock_owner){.owner = file->lock_owner, .fd = fd};
+        *made = (struct lock_owner){.owner = file->lock_owner, .file = file->fh, .fd = fd};
         *at = made;
     } else if (fd >= 0) {
         close(fd);
@@ -77,15 +78,33 @@ static int lock_descriptor(struct inode *inode, const struct fuse_file_info *fil
     return fd;
 }
 
+static void lock_remove(struct lock_owner **at)
+{
+    struct lock_owner *removed = *at;
+    *at = removed->next;
+    close(removed->fd);
+    free(removed);
+}
+
 void lock_drop(struct inode *inode, uint64_t owner)
 {
     pthread_mutex_lock(&lock_owners_lock);
-    struct lock_owner **at = lock_find(inode, owner), *found = *at;
-    if (found) {
-        *at = found->next;
-        close(found->fd);
-        free(found);
-    }
+    struct lock_owner **at = lock_find(inode, owner);
+    if (*at)
+        lock_remove(at);
+    pthread_mutex_unlock(&lock_owners_lock);
+}
+
+/* A process has lost its locks by then: it has closed a descriptor. */
+void lock_drop_file(struct inode *inode, uint64_t file)
+{
+    pthread_mutex_lock(&lock_owners_lock);
+    struct lock_owner **at = &inode->lock_owners;
+    while (*at)
+        if ((*at)->file == file)
+            lock_remove(at);
+        else
+            at = &(*at)->next;
     pthread_mutex_unlock(&lock_owners_lock);
 }
 
