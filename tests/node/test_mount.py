@@ -211,6 +211,7 @@ def flock(path): fcntl.flock(files[path], fcntl.LOCK_EX | fcntl.LOCK_NB)
 def names(path): return sorted(os.listdir(path))
 def link(path, target): os.symlink(target, path)
 def relink(path, target): os.symlink(target, path + "-"); os.rename(path + "-", path)
+def dated(path, ns): os.utime(path, ns=(ns, ns))
 def stat(path):
     it = os.stat(path)
     return [it.st_ino, it.st_size, it.st_mode, it.st_nlink]
@@ -312,6 +313,51 @@ def test_contents_that_change_under_an_open_file(agents):
         one("write", "f", "the second, longer")
         assert other("kept", "f") == "the second, longer"
         other("drop", "f")
+
+
+def test_contents_that_change_and_have_the_same_time(agents, mount):
+    """The kernel knows by size and time of modification which pages are old, and that time may be set back."""
+    agents[1]("write", "f", "first")
+    time_of_first = (mount.at / "out" / "f").stat().st_mtime_ns
+    agents[0]("keep", "f")
+    for text in ("again", "third", "fifth"):
+        assert len(agents[0]("kept", "f")) == 5
+        agents[1]("write", "f", text)
+        agents[1]("dated", "f", time_of_first)
+        assert agents[0]("kept", "f") == text
+    agents[0]("drop", "f")
+
+
+@pytest.fixture
+def ticking(shunt, area, run_base):
+    """A mount of a root on a file system whose times are those of the clock's ticks, as of most before Linux 6.13."""
+    file_system, at = area / "ramfs", area / "mount"
+    for directory in (file_system, at):
+        directory.mkdir()
+    run(["mount", "-t", "ramfs", "none", file_system]).check()
+    made = Mount(Session(shunt, file_system / "root", run_base), at, area / "log")
+    (made.root / "out").mkdir(parents=True)
+    try:
+        made.session.start().check()
+        made.mount().check()
+        yield made
+    finally:
+        made.end()
+        made.session.stop()
+        run(["umount", file_system]).check()
+
+
+@pytest.mark.skipif(not IS_SUPERUSER, reason="needs to mount a ramfs")
+def test_contents_that_change_within_a_tick_of_the_clock(ticking):
+    seen, real = ticking.at / "out" / "f", ticking.root / "out" / "f"
+    real.write_text("text 0000")
+    with open(real, "r+b") as writer, open(seen, "rb", buffering=0) as reader, open(seen, "r+b", buffering=0) as both:
+        for i in range(0, 1000, 2):
+            os.pwrite(writer.fileno(), b"text %04d" % i, 0)
+            assert os.pread(reader.fileno(), 9, 0) == b"text %04d" % i
+            os.pwrite(both.fileno(), b"more %04d" % i, 0)
+            os.pwrite(writer.fileno(), b"text %04d" % (i + 1), 0)
+            assert [os.pread(file.fileno(), 9, 0) for file in (reader, both)] == [b"text %04d" % (i + 1)] * 2
 
 
 def test_what_is_mapped_is_the_file(agents, mount):

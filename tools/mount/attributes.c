@@ -21,10 +21,23 @@
 static void attributes_get(fuse_req_t request, fuse_ino_t number, struct fuse_file_info *file)
 {
     struct stat stat;
-    if (fstat(view_inode(request, number)->fd, &stat) < 0)
+    struct inode *inode = view_inode(request, number);
+    if (fstat(inode->fd, &stat) < 0)
         fuse_reply_err(request, errno);
     else
-        fuse_reply_attr(request, &stat, 0);
+        pages_reply(&view_of(request)->dropper, &inode->pages, request, number, &stat);
+}
+
+/* Pages that are dirty wait for this answer, so they are not thrown away before it. */
+static void attributes_reply_set(fuse_req_t request, struct inode *inode)
+{
+    struct stat stat;
+    if (fstat(inode->fd, &stat) < 0) {
+        fuse_reply_err(request, errno);
+        return;
+    }
+    pages_told(&inode->pages, &stat);
+    fuse_reply_attr(request, &stat, 0);
 }
 
 static struct timespec attributes_time(int to_set, int is_set, int is_now, struct timespec time)
@@ -73,7 +86,7 @@ static bool attributes_is_kernels(const struct view *view, const struct inode *i
 
 static void attributes_set(fuse_req_t request, fuse_ino_t number, struct stat *stat, int to_set, struct fuse_file_info *file)
 {
-    const struct inode *inode = view_inode(request, number);
+    struct inode *inode = view_inode(request, number);
     const bool is_kernels = attributes_is_kernels(view_of(request), inode, stat->st_mode, to_set);
     const int error = is_kernels ? view_take_own(request) : view_take_user(request);
     if (error)
@@ -81,7 +94,7 @@ static void attributes_set(fuse_req_t request, fuse_ino_t number, struct stat *s
     else if (attributes_set_all(inode, stat, to_set, file) < 0)
         fuse_reply_err(request, errno);
     else
-        attributes_get(request, number, file);
+        attributes_reply_set(request, inode);
 }
 
 static void attributes_access(fuse_req_t request, fuse_ino_t number, int mask)

@@ -94,6 +94,7 @@ static void files_create(fuse_req_t request, fuse_ino_t parent, const char *name
 static void files_read(fuse_req_t request, fuse_ino_t number, size_t size, off_t offset, struct fuse_file_info *file)
 {
     struct fuse_bufvec from = FUSE_BUFVEC_INIT(size);
+    pages_are_read(&view_inode(request, number)->pages);
     from.buf[0].flags = FUSE_BUF_IS_FD | FUSE_BUF_FD_SEEK;
     from.buf[0].fd = (int)file->fh;
     from.buf[0].pos = offset;
@@ -129,6 +130,7 @@ static void files_write(fuse_req_t request, fuse_ino_t number, struct fuse_bufve
 {
     if (view_is_refused(request)) /* the user that writes decides whether set-user-ID goes */
         return;
+    pages_are_written(&view_inode(request, number)->pages);
     const bool appends = file->flags & O_APPEND && !file->writepage;
     const ssize_t written = appends ? files_append((int)file->fh, from) : files_write_at((int)file->fh, offset, from);
     if (written < 0)

@@ -16,6 +16,8 @@
 #include <sys/queue.h>
 #include <sys/stat.h>
 
+#include "pages.h"
+
 struct lock_owner;
 
 struct inode {
@@ -32,6 +34,7 @@ struct inode {
     struct inode *next;             /* of the same slot */
     TAILQ_ENTRY(inode) used;        /* the one used last at the end; not the root */
     struct lock_owner *lock_owners; /* lock.c's, with a lock of its own */
+    struct pages pages;
 };
 
 TAILQ_HEAD(inode_list, inode);

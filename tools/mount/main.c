@@ -95,6 +95,7 @@ static int main_open_root(struct view *view, const struct main_words *words)
     if (error == 0 && words->from_disk)
         error = reader_create(&view->reader, words->root);
     view->is_for_others = words->for_others;
+    pages_dropper_init(&view->dropper);
     if (error == 0 && words->for_others)
         error = main_serve_others();
     if (error < 0)
@@ -152,6 +153,13 @@ static void *main_trim_thread(void *context)
     return NULL;
 }
 
+static void *main_drop_thread(void *context)
+{
+    struct view *view = context;
+    pages_dropper_run(&view->dropper, view->session);
+    return NULL;
+}
+
 /* The process that `shunt mount` is ends as soon as the mount is there, and the server is in no group that a terminal
  * interrupts: by a signal, if one came before, which ends the server as well. */
 static void main_leave(pid_t server, int apart)
@@ -180,7 +188,7 @@ static int main_go_to_background(const struct main_words *words)
 
 static int main_serve(struct view *view, const struct main_words *words)
 {
-    pthread_t trimmer;
+    pthread_t trimmer, dropper;
     struct fuse_loop_config loop = {.clone_fd = 0, .max_idle_threads = 10};
     int error = chdir("/") < 0 ? -errno : 0; /* not below the mount */
     if (error == 0 && !words->in_foreground)
@@ -189,6 +197,8 @@ static int main_serve(struct view *view, const struct main_words *words)
         error = wake_init();
     if (error == 0)
         error = -pthread_create(&trimmer, NULL, main_trim_thread, view);
+    if (error == 0)
+        error = -pthread_create(&dropper, NULL, main_drop_thread, view);
     if (error == 0)
         error = ends_take(view->session);
     if (error == 0) {

@@ -52,6 +52,7 @@ static int view_enter(fuse_req_t request, int fd, fuse_ino_t parent, const char 
     struct inode *inode = inode_take(&view_of(request)->inodes, fd, &entry->attr, parent, name);
     if (!inode)
         return ENOMEM;
+    pages_told(&inode->pages, &entry->attr);
     entry->ino = (uintptr_t)inode;
     return 0;
 }
@@ -80,6 +81,7 @@ int view_lookup(fuse_req_t request, fuse_ino_t parent, const char *name, struct 
         return errno;
     struct inode *known = inode_find(&view_of(request)->inodes, &entry->attr, since, parent, name);
     if (known) {
+        pages_told(&known->pages, &entry->attr);
         entry->ino = (uintptr_t)known;
         return 0;
     }

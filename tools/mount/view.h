@@ -6,7 +6,7 @@
  * libc, and the preload library makes them exact. Nothing of the union is known here.
  *
  * The kernel keeps neither names nor attributes (both timeouts are 0), so what another process changed is seen at once. It
- * keeps the target of a symbolic link, which never changes.
+ * keeps the target of a symbolic link, which never changes, and pages of open files (pages.h).
  *
  * Where no session serves the root, reader.h finds the names, and what is found is only read.
  *
@@ -26,6 +26,7 @@ struct view {
     struct inode_table inodes;
     struct reader *reader; /* NULL: the preload library makes the union. Else it is to be read, and this has the names */
     struct fuse_session *session;
+    struct pages_dropper dropper;
     bool is_for_others; /* allow_other */
 };
 
