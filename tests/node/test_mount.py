@@ -593,6 +593,8 @@ def test_where_nothing_can_be_mounted(unmounted, area):
     for at in (root, root / "out", area):
         one_sentence(tool("mount", root, at), at, "apart from the root")
     one_sentence(tool("mount", root, area / "none"), "none", "No such file")
+    (area / "file").touch()
+    one_sentence(tool("mount", root, area / "file"), "file", "Not a directory")
     if not IS_SUPERUSER:
         one_sentence(tool("mount", "-o", "ro,allow_other", root, unmounted.at), "allow_other", "root")
     one_sentence(tool("mount", root), "a root and a directory")

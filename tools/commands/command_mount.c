@@ -38,6 +38,12 @@ static bool command_mount_is_same(const struct stat *one, const struct stat *oth
     return one->st_dev == other->st_dev && one->st_ino == other->st_ino;
 }
 
+static bool command_mount_is_directory(const struct stat *stat)
+{
+    errno = ENOTDIR;
+    return S_ISDIR(stat->st_mode);
+}
+
 /* Is `directory` the one of `stat`, or below it, by whatever path? */
 static bool command_mount_is_below(const char *directory, const struct stat *stat)
 {
@@ -61,7 +67,8 @@ static int command_mount_check(struct mount *mount, const char *root, const char
 {
     struct stat of_root, of_mountpoint;
     struct config config;
-    if (!realpath(word, mount->mountpoint) || stat(mount->mountpoint, &of_mountpoint) < 0) {
+    if (!realpath(word, mount->mountpoint) || stat(mount->mountpoint, &of_mountpoint) < 0 ||
+        !command_mount_is_directory(&of_mountpoint)) {
         error_report(errno == ENOTCONN ? "%s: is a mount whose server has ended: %s (run 'shunt umount' on it first)"
                                        : "%s: cannot be mounted on: %s (make the directory first)",
                      word, strerror(errno));
