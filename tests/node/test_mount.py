@@ -588,6 +588,13 @@ def test_a_session_that_ends_beneath(mount):
     mount.umount().check()
 
 
+def test_what_the_kernel_refuses_when_it_is_mounted(unmounted):
+    """libfuse sees only by its first request that it cannot have this."""
+    done = unmounted.mount("-o", "max_read=4096")
+    assert done.status == 2 and "these options cannot be used: max_read=4096" in done.err and not is_mounted(unmounted.at)
+    wait_until(lambda: unmounted.find_server() is None)
+
+
 def test_where_nothing_can_be_mounted(unmounted, area):
     root, tool = unmounted.root, unmounted.session.tool
     for at in (root, root / "out", area):

@@ -211,6 +211,24 @@ static int main_serve(struct view *view, const struct main_words *words)
     return error < 0 ? STATUS_FAILED : STATUS_OK;
 }
 
+static int main_refuse_options(const struct main_words *words)
+{
+    error_report("%s: these options cannot be used: %s (see 'man shunt-mount')", words->mountpoint,
+                 words->options ? words->options : "");
+    return STATUS_USAGE;
+}
+
+/* The kernel's first request is answered here: libfuse sees only then whether it can have what it was told to. 0 or -errno. */
+static int main_begin(struct fuse_session *session)
+{
+    struct fuse_buf request = {0};
+    const int length = fuse_session_receive_buf(session, &request);
+    if (length > 0)
+        fuse_session_process_buf(session, &request);
+    free(request.mem);
+    return length < 0 ? length : fuse_session_exited(session) ? -EPROTO : 0;
+}
+
 int main(int argc, char **argv)
 {
     struct view view = {0};
@@ -222,15 +240,12 @@ int main(int argc, char **argv)
     if (main_open_root(&view, &words) < 0)
         return status;
     view.session = main_session(&view, &words);
-    if (!view.session) {
-        error_report("%s: these options cannot be used: %s (see 'man shunt-mount')", words.mountpoint,
-                     words.options ? words.options : "");
-        return STATUS_USAGE;
-    }
+    if (!view.session)
+        return main_refuse_options(&words);
     ends_block();
     signal(SIGPIPE, SIG_IGN);
     if (fuse_session_mount(view.session, words.mountpoint) == 0) {
-        status = main_serve(&view, &words);
+        status = main_begin(view.session) == 0 ? main_serve(&view, &words) : main_refuse_options(&words);
         fuse_session_unmount(view.session);
     } else {
         error_report("%s: cannot be mounted on (check that fusermount3 is installed, /dev/fuse is there, and the directory is "
