@@ -473,6 +473,40 @@ def test_a_name_is_made_exclusively_once(mount):
     assert sum(int(process.communicate(timeout=60)[0]) for process in (outside, *inside)) == 400
 
 
+MAKES = r"""
+import errno, os, sys
+def tell(call, *words):
+    try: call(*words)
+    except FileExistsError: pass
+    except OSError as error: print(call.__name__, errno.errorcode[error.errno], flush=True)
+os.chdir(sys.argv[1])
+open("source", "w").close()
+for i in range(800):
+    tell(os.mkdir, "name")
+    tell(os.mknod, "name")
+    tell(os.symlink, "target", "name")
+    tell(os.link, "source", "name")
+    tell(os.close, os.open("other", os.O_CREAT | os.O_RDWR))
+print("done", os.stat("source").st_nlink <= 2)
+"""
+TAKES = r"""
+import contextlib, os, sys
+os.chdir(sys.argv[1])
+while not os.path.exists("end"):
+    for call, name in ((os.rmdir, "name"), (os.unlink, "name"), (os.unlink, "other")):
+        with contextlib.suppress(OSError): call(name)
+"""
+
+
+def test_what_is_made_may_be_gone_when_the_kernel_is_told(mount):
+    """The call made it, whatever another process did with it since."""
+    taker = mount.session.popen(PYTHON, "-c", TAKES, mount.root / "out")
+    said = run([PYTHON, "-c", MAKES, mount.at / "out"], timeout=240).check()
+    (mount.at / "out" / "end").touch()
+    assert taker.wait(60) == 0
+    assert_equal_text(said, "done True\n")
+
+
 def test_as_many_files_as_the_kernel_likes_with_few_descriptors(unmounted):
     unmounted.session.prefix = ["prlimit", "--nofile=500:500"]
     unmounted.mount().check()

@@ -53,6 +53,16 @@ Test(mount_inode, is_one_for_all_names_of_a_file)
     cr_assert_neq(take_number(6, S_IFREG, "c"), one);
 }
 
+Test(mount_inode, is_another_for_each_file_that_is_gone)
+{
+    struct inode *one = inode_take_gone(&table, S_IFDIR), *other = inode_take_gone(&table, S_IFDIR);
+    cr_assert(one != other && one->fd == -1 && one->lookups == 1);
+    cr_assert_eq(table.count, 2);
+    inode_forget(&table, one, 1);
+    inode_forget(&table, other, 1);
+    cr_assert_eq(table.count, 0);
+}
+
 Test(mount_inode, goes_with_the_last_lookup)
 {
     struct inode *one = take_number(5, S_IFREG, "a");

@@ -26,7 +26,8 @@ static struct inode *inode_new(int fd, const struct stat *stat)
 
 static void inode_free(struct inode *inode)
 {
-    close(inode->fd);
+    if (inode->fd >= 0)
+        close(inode->fd);
     free(inode->name);
     free(inode);
 }
@@ -132,6 +133,28 @@ struct inode *inode_take(struct inode_table *table, int fd, const struct stat *s
     if (spare)
         inode_free(spare);
     return inode;
+}
+
+#define INODE_NOWHERE ((dev_t)-1) /* a device that is none */
+
+struct inode *inode_take_gone(struct inode_table *table, mode_t type)
+{
+    const struct stat stat = {.st_dev = INODE_NOWHERE, .st_mode = type};
+    struct inode *made = inode_new(-1, &stat);
+    if (!made)
+        return NULL;
+    made->number = (uintptr_t)made;
+    pthread_mutex_lock(&table->lock);
+    inode_insert(table, made);
+    pthread_mutex_unlock(&table->lock);
+    return made;
+}
+
+void inode_look(struct inode_table *table, struct inode *inode, uint64_t parent, const char *name)
+{
+    pthread_mutex_lock(&table->lock);
+    inode_use(table, inode, parent, name);
+    pthread_mutex_unlock(&table->lock);
 }
 
 void inode_forget(struct inode_table *table, struct inode *inode, uint64_t lookups)

@@ -21,7 +21,7 @@
 struct lock_owner;
 
 struct inode {
-    int fd;       /* O_PATH; for good */
+    int fd;       /* O_PATH; for good. -1: inode_take_gone */
     dev_t device; /* with `number`: of the file, for good */
     ino_t number;
     mode_t type;    /* S_IFMT */
@@ -60,6 +60,10 @@ uint64_t inode_now(struct inode_table *);
 struct inode *inode_find(struct inode_table *, const struct stat *, uint64_t since, uint64_t parent, const char *name);
 /* ... and if it is not, of a new one. `fd` is taken over, also on failure. NULL: no memory. */
 struct inode *inode_take(struct inode_table *, int fd, const struct stat *, uint64_t parent, const char *name);
+/* ... of a file that was removed before it could be opened: what is asked of it fails. */
+struct inode *inode_take_gone(struct inode_table *, mode_t type);
+/* One lookup more, by a name that was just made of it. */
+void inode_look(struct inode_table *, struct inode *, uint64_t parent, const char *name);
 void inode_forget(struct inode_table *, struct inode *, uint64_t lookups);
 /* `by` is 1 or -1: while it is open it is not trimmed. */
 void inode_open(struct inode_table *, struct inode *, int by);

@@ -11,30 +11,47 @@
 
 #include "view.h"
 
-static void names_reply_entry(fuse_req_t request, fuse_ino_t parent, const char *name)
+static void names_reply_entry(fuse_req_t request, int error, const struct fuse_entry_param *entry)
 {
-    struct fuse_entry_param entry;
-    const int error = view_lookup(request, parent, name, &entry);
     if (error)
         fuse_reply_err(request, error);
-    else if (fuse_reply_entry(request, &entry) < 0) /* interrupted: the kernel does not know it */
-        inode_forget(&view_of(request)->inodes, view_inode(request, entry.ino), 1);
+    else if (fuse_reply_entry(request, entry) < 0) /* interrupted: the kernel does not know it */
+        inode_forget(&view_of(request)->inodes, view_inode(request, entry->ino), 1);
 }
 
-/* After the call that made a name. */
-static void names_made(fuse_req_t request, int result, fuse_ino_t parent, const char *name)
+/* 0 or errno. */
+static int names_enter_gone(fuse_req_t request, mode_t type, struct fuse_entry_param *entry)
 {
-    if (result < 0)
-        fuse_reply_err(request, errno);
-    else
-        names_reply_entry(request, parent, name);
+    const struct fuse_ctx *asks = fuse_req_ctx(request);
+    struct inode *inode = inode_take_gone(&view_of(request)->inodes, type);
+    if (!inode)
+        return ENOMEM;
+    *entry = (struct fuse_entry_param){
+        .ino = (uintptr_t)inode, .attr = {.st_ino = inode->number, .st_mode = type, .st_uid = asks->uid, .st_gid = asks->gid}};
+    return 0;
+}
+
+/* After the call that made a name. Another process may have removed it since, and made it of something else, which would be an
+ * error to the kernel. It looks again before it uses the name. */
+static void names_made(fuse_req_t request, int result, fuse_ino_t parent, const char *name, mode_t type)
+{
+    struct fuse_entry_param entry;
+    int error = result < 0 ? errno : view_lookup(request, parent, name, &entry);
+    const bool is_another = error == 0 && (entry.attr.st_mode & S_IFMT) != type;
+    if (is_another)
+        inode_forget(&view_of(request)->inodes, view_inode(request, entry.ino), 1);
+    if (is_another || (result == 0 && error == ENOENT))
+        error = names_enter_gone(request, type, &entry);
+    names_reply_entry(request, error, &entry);
 }
 
 static void names_lookup(fuse_req_t request, fuse_ino_t parent, const char *name)
 {
     if (view_is_refused(request))
         return;
-    names_reply_entry(request, parent, name);
+    struct fuse_entry_param entry;
+    const int error = view_lookup(request, parent, name, &entry);
+    names_reply_entry(request, error, &entry);
 }
 
 static void names_forget(fuse_req_t request, fuse_ino_t number, uint64_t lookups)
@@ -55,7 +72,7 @@ static void names_mkdir(fuse_req_t request, fuse_ino_t parent, const char *name,
     if (view_is_refused(request))
         return;
     view_take_umask(request);
-    names_made(request, mkdirat(view_inode(request, parent)->fd, name, mode), parent, name);
+    names_made(request, mkdirat(view_inode(request, parent)->fd, name, mode), parent, name, S_IFDIR);
 }
 
 static void names_mknod(fuse_req_t request, fuse_ino_t parent, const char *name, mode_t mode, dev_t device)
@@ -63,24 +80,34 @@ static void names_mknod(fuse_req_t request, fuse_ino_t parent, const char *name,
     if (view_is_refused(request))
         return;
     view_take_umask(request);
-    names_made(request, mknodat(view_inode(request, parent)->fd, name, mode, device), parent, name);
+    names_made(request, mknodat(view_inode(request, parent)->fd, name, mode, device), parent, name,
+               mode & S_IFMT ? mode & S_IFMT : S_IFREG);
 }
 
 static void names_symlink(fuse_req_t request, const char *target, fuse_ino_t parent, const char *name)
 {
     if (view_is_refused(request))
         return;
-    names_made(request, symlinkat(target, view_inode(request, parent)->fd, name), parent, name);
+    names_made(request, symlinkat(target, view_inode(request, parent)->fd, name), parent, name, S_IFLNK);
 }
 
+/* The kernel wants the inode that it named, whatever the name leads to by now. */
 static void names_link(fuse_req_t request, fuse_ino_t number, fuse_ino_t parent, const char *name)
 {
     char path[VIEW_PATH];
+    struct inode *inode = view_inode(request, number);
+    struct fuse_entry_param entry = {.ino = number};
     if (view_is_refused(request))
         return;
-    const int result = linkat(AT_FDCWD, view_path(view_inode(request, number), path), view_inode(request, parent)->fd, name,
-                              AT_SYMLINK_FOLLOW);
-    names_made(request, result, parent, name);
+    int error = 0;
+    if (linkat(AT_FDCWD, view_path(inode, path), view_inode(request, parent)->fd, name, AT_SYMLINK_FOLLOW) < 0 ||
+        fstat(inode->fd, &entry.attr) < 0)
+        error = errno;
+    else {
+        inode_look(&view_of(request)->inodes, inode, parent, name);
+        pages_told(&inode->pages, &entry.attr);
+    }
+    names_reply_entry(request, error, &entry);
 }
 
 static void names_unlink(fuse_req_t request, fuse_ino_t parent, const char *name)
