@@ -517,6 +517,21 @@ def test_as_many_files_as_the_kernel_likes_with_few_descriptors(unmounted):
     assert len(os.listdir(f"/proc/{unmounted.server}/fd")) < 500
 
 
+def test_a_file_is_closed_when_no_descriptor_is_left(unmounted):
+    for i in range(500):
+        (unmounted.root / "out" / f"d{i}").mkdir()
+    unmounted.session.prefix = ["prlimit", "--nofile=400:400"]
+    unmounted.mount().check()
+    unmounted.session.prefix = []
+    fd = os.open(unmounted.at / "out" / "f", os.O_CREAT | os.O_WRONLY)
+    os.write(fd, b"words")
+    with pytest.raises(OSError) as caught:
+        for i in range(500):
+            os.lstat(unmounted.at / "out" / f"d{i}")
+    assert caught.value.errno == errno.EMFILE
+    os.close(fd)
+
+
 # Ends
 
 

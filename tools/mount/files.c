@@ -143,7 +143,8 @@ static void files_write(fuse_req_t request, fuse_ino_t number, struct fuse_bufve
 static void files_flush(fuse_req_t request, fuse_ino_t number, struct fuse_file_info *file)
 {
     lock_drop(view_inode(request, number), file->lock_owner);
-    view_reply(request, close(dup((int)file->fh)));
+    const int copy = fcntl((int)file->fh, F_DUPFD_CLOEXEC, 0);
+    view_reply(request, copy < 0 ? fsync((int)file->fh) : close(copy)); /* without a descriptor fsync says it */
 }
 
 static void files_release(fuse_req_t request, fuse_ino_t number, struct fuse_file_info *file)
