@@ -360,6 +360,25 @@ def test_contents_that_change_within_a_tick_of_the_clock(ticking):
             assert [os.pread(file.fileno(), 9, 0) for file in (reader, both)] == [b"text %04d" % (i + 1)] * 2
 
 
+def test_what_is_read_and_written_directly(agents, mount):
+    fd = os.open(mount.at / "out" / "f", os.O_CREAT | os.O_RDWR | os.O_DIRECT)
+    block = mmap.mmap(-1, 4096)
+    block[:] = b"." * 4096
+    assert os.pwrite(fd, block, 0) == 4096
+    agents[0]("keep", "f")
+    agents[1]("keep", "f")
+    with mmap.mmap(fd, 4096) as mapped:
+        assert mapped[:5] == b"....."
+        mapped[:5] = b"words"
+        assert os.preadv(fd, [block], 0) == 4096 and block[:6] == b"words."
+        block[:5] = b"other"
+        assert os.pwrite(fd, block, 0) == 4096 and mapped[:6] == b"other."
+    for agent in agents:
+        assert agent("kept", "f").startswith("other.") and agent("drop", "f") is None
+    assert os.pread(fd, 3, 1) == b"the"  # FUSE does not ask for whole blocks
+    os.close(fd)
+
+
 def test_what_is_mapped_is_the_file(agents, mount):
     agents[1]("write", "f", "." * 8192)
     with open(mount.at / "out" / "f", "r+b") as file, mmap.mmap(file.fileno(), 8192) as mapped:

@@ -17,7 +17,6 @@
 /* What is about the name is over once a file is open; O_DIRECT is the kernel's part, whose buffers the server's are not. */
 static int files_flags(struct fuse_file_info *file, int without)
 {
-    file->direct_io = (file->flags & O_DIRECT) != 0;
     return (file->flags & ~(without | O_DIRECT)) | O_CLOEXEC;
 }
 
