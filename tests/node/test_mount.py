@@ -738,6 +738,35 @@ def test_what_comes_and_goes_on_disk_is_seen_at_once(session, area, pause):  # n
         mount.end()
 
 
+REWINDS = r"""
+import ctypes, pathlib, sys
+libc = ctypes.CDLL(None, use_errno=True)
+libc.opendir.restype = libc.readdir.restype = ctypes.c_void_p
+for f in (libc.readdir, libc.rewinddir): f.argtypes = [ctypes.c_void_p]
+stream = libc.opendir(sys.argv[1].encode())
+for name in ("before", "between"):
+    pathlib.Path(sys.argv[2], name).touch()
+    libc.rewinddir(stream)
+    names = []
+    while entry := libc.readdir(stream): names.append(ctypes.string_at(entry + 19).decode())
+    print(*sorted(names))
+"""
+
+
+def test_a_directory_that_is_read_again_from_disk(session, area):  # noqa: F811: the fixture
+    """Also where nothing of it has been read yet."""
+    session.tool("run", "--root", session.root, "--placement", "branch", "--keep", "--", "touch", "out/x", cwd=session.root).check()
+    at = area / "mount"
+    at.mkdir()
+    mount = Mount(session, at, area / "log")
+    try:
+        mount.mount()
+        said = run([PYTHON, "-c", REWINDS, at / "out", session.root / "out"]).check()
+        assert_equal_text(said, ". .. before x\n. .. before between x\n")
+    finally:
+        mount.end()
+
+
 @pytest.mark.skipif(not IS_SUPERUSER, reason="needs to be another user")
 def test_another_user_reads_what_the_permissions_allow_and_writes_what_is_its_own(everybodys, mounts):  # noqa: F811: the fixture
     # A device that is everybody's, as udev makes it.

@@ -18,7 +18,7 @@
 
 struct directories_stream {
     DIR *dir;               /* NULL: it is read from disk */
-    struct listing listing; /* then: as it was when it was opened or rewound; `.` and `..` come before it */
+    struct listing listing; /* then: as it was when its beginning was read; `.` and `..` come before it */
     int directory;          /* ... the inode's */
     struct dirent entry;    /* ... the next one */
     off_t at;               /* where it stands */
@@ -31,7 +31,7 @@ static int directories_start(const struct view *view, const struct inode *inode,
     char path[VIEW_PATH];
     if (view->reader) {
         stream->directory = inode->fd;
-        return access(view_path(inode, path), R_OK) < 0 ? errno : -reader_list(view->reader, inode->fd, &stream->listing);
+        return access(view_path(inode, path), R_OK) < 0 ? errno : 0;
     }
     const int fd = open(view_path(inode, path), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     stream->dir = fd < 0 ? NULL : fdopendir(fd);
@@ -118,11 +118,11 @@ static size_t directories_fill(fuse_req_t request, struct directories_stream *st
     return used;
 }
 
-/* At its beginning it is read again. 0 or errno. */
+/* At its beginning it is read, also again: nothing tells of a rewinddir but that. 0 or errno. */
 static int directories_seek(const struct view *view, struct directories_stream *stream, off_t offset)
 {
     int error = 0;
-    if (offset == stream->at)
+    if (offset == stream->at && (stream->dir || offset > 0))
         return 0;
     if (stream->dir && offset == 0)
         rewinddir(stream->dir);
