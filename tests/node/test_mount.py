@@ -622,6 +622,32 @@ def test_a_daemon_that_crashes_beneath(mount):
     assert mount.session.names("out") == ["after", "before"]
 
 
+OPENAT = {"x86_64": 257, "aarch64": 56}
+
+
+def threads_in(call):
+    """How many of this process are in that system call."""
+    lines = [path.read_text() for path in pathlib.Path("/proc/self/task").glob("*/syscall")]
+    return sum(line.split()[0] == str(call) for line in lines)
+
+
+@pytest.mark.skipif(os.uname().machine not in OPENAT, reason="knows no number of openat")
+def test_calls_that_wait_for_the_daemon_hold_up_no_others(mount):
+    out, count = mount.at / "out", 40
+    for i in range(count):  # in one directory the kernel makes files one by one
+        (out / f"d{i}").mkdir()
+        (out / f"d{i}" / "f").write_text("text")
+    with open(out / "d0" / "f") as file, concurrent.futures.ThreadPoolExecutor(count) as pool:
+        with standing_still(mount.session.daemon()):
+            making = [pool.submit(os.open, out / f"d{i}" / "new", os.O_CREAT | os.O_WRONLY) for i in range(count)]
+            wait_until(lambda: threads_in(OPENAT[os.uname().machine]) == count)
+            started = time.monotonic()
+            assert os.pread(file.fileno(), 4, 0) == b"text"
+            assert time.monotonic() - started < 10 and not [call for call in making if call.done()]
+        for call in making:
+            os.close(call.result())
+
+
 def test_a_daemon_that_is_started_again_just_then(unmounted):
     """Between its crash and the start of another one, the root is mounted to be written, too."""
     daemon = unmounted.session.daemon()

@@ -23,6 +23,8 @@
 #include "wake.h"
 
 #define DESCRIPTORS_FOR_OTHERS 128 /* of the library, of FUSE, of locks */
+#define THREADS_IDLE 10
+#define THREADS_MOST 1000
 
 struct main_words {
     const char *root, *mountpoint, *options;
@@ -186,10 +188,27 @@ static int main_go_to_background(const struct main_words *words)
     return is_told ? error : -EPIPE;
 }
 
+/* Calls that wait for a daemon hold up no others: of so many at once. 0 or -errno. */
+static int main_loop(struct fuse_session *session)
+{
+#if FUSE_USE_VERSION < 312
+    struct fuse_loop_config loop = {.clone_fd = 0, .max_idle_threads = THREADS_IDLE};
+    return fuse_session_loop_mt(session, &loop);
+#else
+    struct fuse_loop_config *loop = fuse_loop_cfg_create();
+    if (!loop)
+        return -ENOMEM;
+    fuse_loop_cfg_set_idle_threads(loop, THREADS_IDLE);
+    fuse_loop_cfg_set_max_threads(loop, THREADS_MOST);
+    const int error = fuse_session_loop_mt(session, loop);
+    fuse_loop_cfg_destroy(loop);
+    return error;
+#endif
+}
+
 static int main_serve(struct view *view, const struct main_words *words)
 {
     pthread_t trimmer, dropper;
-    struct fuse_loop_config loop = {.clone_fd = 0, .max_idle_threads = 10};
     int error = chdir("/") < 0 ? -errno : 0; /* not below the mount */
     if (error == 0 && !words->in_foreground)
         error = main_go_to_background(words);
@@ -202,7 +221,7 @@ static int main_serve(struct view *view, const struct main_words *words)
     if (error == 0)
         error = ends_take(view->session);
     if (error == 0) {
-        error = fuse_session_loop_mt(view->session, &loop);
+        error = main_loop(view->session);
         ends_are_over();
     }
     if (error < 0)

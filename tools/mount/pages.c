@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
-
-#define FUSE_USE_VERSION 35
-
 #include "pages.h"
 
 #include <fuse_lowlevel.h>

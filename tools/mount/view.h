@@ -13,7 +13,6 @@
  * With allow_other, which is root's, an operation that permissions decide is begun by view_take_user: the kernel below decides
  * as it would have for the process that asks. What is done through an open descriptor is decided already. */
 
-#define FUSE_USE_VERSION 35
 #include <fuse3/fuse_lowlevel.h>
 
 #include <stdbool.h>
