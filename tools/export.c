@@ -757,9 +757,26 @@ static int export_finish(struct export *export, int signal)
     return 128 + signal;
 }
 
+/* Without the marker that goes, what comes back to its place would be an orphan. */
+static bool export_complain_stray(struct export *export)
+{
+    char stray[MIRRORS_STRAY_MAX];
+    if (!mirrors_find_stray(&export->root, true, stray))
+        return false;
+    error_report("%s/" LAYOUT_BRANCHES
+                 "/%s: is not a %s, and what may be in it is not seen (move it back to its place if it was one, "
+                 "else elsewhere, and run this again)",
+                 export->root.path, stray, strchr(stray, '/') != NULL ? "mirror" : "branch");
+    return true;
+}
+
 static int export_held(struct export *export)
 {
     progress_init(&export->progress, export->options->progress);
+    if (export_complain_stray(export)) {
+        export_tell(export, false);
+        return STATUS_FAILED;
+    }
     export_count_prefetch(export);
     export_trunk(export);
     return export_finish(export, stopping());

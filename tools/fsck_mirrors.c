@@ -104,8 +104,19 @@ static void fsck_mirrors_look_at(struct fsck *fsck, const struct mirror_found *m
         fsck_mirrors_look_at_orphan(fsck, mirror, path);
 }
 
+static void fsck_mirrors_tell_stray(struct fsck *fsck)
+{
+    char stray[MIRRORS_STRAY_MAX], path[sizeof LAYOUT_BRANCHES + 1 + sizeof stray];
+    if (!mirrors_find_stray(&fsck->root, false, stray))
+        return;
+    snprintf(path, sizeof path, LAYOUT_BRANCHES "/%s", stray);
+    fsck_tell(fsck, FSCK_TROUBLE, false, "foreign", path,
+              "is not a branch, and what may be in it is not seen (move it back to its place if it was one, else elsewhere)");
+}
+
 void fsck_mirrors(struct fsck *fsck)
 {
+    fsck_mirrors_tell_stray(fsck);
     struct mirrors mirrors;
     int error = mirrors_init(&mirrors, &fsck->root, &fsck->known);
     if (error < 0) {

@@ -2,9 +2,11 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #include "mirrors.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include "union/disk.h"
 
@@ -128,6 +130,45 @@ static bool mirrors_is_mirror_name(const char *name)
     if (length < 14 || length >= RECORD_MIRROR_MAX || name[length - 13] != '-')
         return false;
     return strspn(name + length - 12, "0123456789abcdef") == 12;
+}
+
+static bool mirrors_is_stray(int at, const struct disk_name *one, bool is_called_so)
+{
+    struct statx stat = {.stx_mode = DTTOIF(one->type)};
+    if (one->type == DT_UNKNOWN)
+        sys_statx(at, one->name, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &stat);
+    return S_ISLNK(stat.stx_mode) || (S_ISDIR(stat.stx_mode) && !is_called_so);
+}
+
+/* In a branch, or if that is empty in the directory of all. */
+static bool mirrors_find_stray_in(const struct union_root *root, const char *branch, char stray[MIRRORS_STRAY_MAX])
+{
+    char path[PATH_MAX], buffer[MIRRORS_BUFFER] __attribute__((aligned(8)));
+    struct disk_scan scan;
+    const struct disk_name *one;
+    uint32_t incarnation;
+    struct text t;
+    text_init(&t, path, sizeof path);
+    layout_branch(&t, root->path, branch);
+    bool found = false;
+    if (!text_ok(&t) || disk_scan_init(&scan, AT_FDCWD, path, buffer, sizeof buffer) < 0)
+        return false;
+    while (!found && disk_scan_next(&scan, &one) > 0) {
+        const bool is_branch = layout_branch_node(one->name, strlen(one->name), &incarnation) > 0;
+        found = mirrors_is_stray(scan.fd, one, *branch != '\0' ? mirrors_is_mirror_name(one->name) : is_branch);
+        if (found)
+            snprintf(stray, MIRRORS_STRAY_MAX, "%s%s%s", branch, *branch != '\0' ? "/" : "", one->name);
+    }
+    disk_scan_finish(&scan);
+    return found;
+}
+
+bool mirrors_find_stray(const struct union_root *root, bool in_branches, char stray[MIRRORS_STRAY_MAX])
+{
+    bool found = mirrors_find_stray_in(root, "", stray);
+    for (size_t i = 0; in_branches && !found && i < root->branch_count; i++)
+        found = mirrors_find_stray_in(root, root->branches[i], stray);
+    return found;
 }
 
 static int mirrors_add(struct mirrors *mirrors, const struct union_root *root, const struct mirror_names *known,

@@ -35,6 +35,11 @@ struct mirrors {
 int mirrors_init(struct mirrors *, const struct union_root *, struct mirror_names *known);
 void mirrors_finish(struct mirrors *);
 
+/* What is in the place of a branch, or with `in_branches` of a mirror, and may hold its files, which nobody sees: a symbolic
+ * link, or a directory of another name. BRANCH or BRANCH/MIRROR, as it is called now. False: there is none. */
+#define MIRRORS_STRAY_MAX (2 * NAME_MAX + 2)
+bool mirrors_find_stray(const struct union_root *, bool in_branches, char stray[MIRRORS_STRAY_MAX]);
+
 /* ROOT/.shunt/b/BRANCH. 0 or -ENAMETOOLONG. */
 int mirrors_branch_path(const struct union_root *, uint16_t branch, char *to, size_t size);
 /* An open descriptor of a mirror, or -errno. */

@@ -489,6 +489,33 @@ def test_export_with_something_foreign(shunt, union):
     assert snapshot(union.root) == NATIVE
 
 
+@pytest.mark.parametrize("moved", ["b/n1.1", "b/n1.1/MIRROR"])
+@pytest.mark.parametrize("link", [True, False])
+def test_export_changes_nothing_while_a_part_of_a_branch_is_elsewhere(shunt, union, moved, link):
+    """It was moved, or moved and replaced by a link: without the markers its files would be those of no directory."""
+    place = union.root / ".shunt" / moved.replace("MIRROR", next(union.root.glob(".shunt/b/n1.1/out-*")).name)
+    aside = place.parent / f"{place.name}.aside"
+    before = snapshot(union.root)
+    place.rename(aside)
+    if link:
+        aside.rename(union.root.parent / "elsewhere")
+        place.symlink_to(union.root.parent / "elsewhere")
+    there = place if link else aside
+    for words in [[], ["--dry-run"]]:
+        result = shunt("export", *words, union.root)
+        result.check(1)
+        assert f"{there}: is not a " in result.err and result.err.count("\n") == 1, result.err
+    checked = shunt("fsck", "--json", union.root)
+    checked.check(2)
+    assert [path for kind, path in findings(checked) if kind == "foreign"] == [str(there.relative_to(union.root))]
+    if link:
+        place.unlink()
+    (union.root.parent / "elsewhere" if link else aside).rename(place)
+    assert snapshot(union.root) == before
+    shunt("export", union.root).check()
+    assert snapshot(union.root) == NATIVE
+
+
 @pytest.mark.parametrize("words", [["export"], ["export", "--dry-run"], ["fsck", "--repair"]])
 def test_a_live_session_is_in_the_way(shunt, union, words):
     union.hold()
