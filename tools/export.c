@@ -73,7 +73,7 @@ static void export_fail(struct export *export, const char *path, int error)
 static bool export_loosen(int fd, const struct statx *before)
 {
     char proc[DISK_PROC_SIZE];
-    if ((before->stx_mode & 0300) == 0300 || before->stx_uid != geteuid() || geteuid() == 0)
+    if ((before->stx_mode & 0700) == 0700 || before->stx_uid != geteuid() || geteuid() == 0)
         return false;
     disk_proc(proc, fd);
     return SYS3(SYS_fchmodat, AT_FDCWD, proc, (before->stx_mode & 07777) | 0700) == 0;
@@ -90,36 +90,47 @@ static void export_put_back(int fd, const struct statx *before, bool loosened)
     sys_utimensat(AT_FDCWD, proc, times, 0);
 }
 
-static int export_loosen_leaf(int mirror, const char *name)
+static void export_loosen_leaf(int mirror, const char *name)
 {
     struct statx stat;
+    if (sys_statx(mirror, name, AT_SYMLINK_NOFOLLOW, STATX_BASIC_STATS, &stat) != 0 || (stat.stx_mode & 0700) == 0700)
+        return;
     int fd = sys_openat(mirror, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
     if (fd < 0)
-        return fd;
-    int error = sys_statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &stat);
-    if (error == 0)
-        export_loosen(fd, &stat);
+        return;
+    export_loosen(fd, &stat);
     sys_close(fd);
-    return error;
 }
 
-/* Mirrors and leaves have the mode of their directory; they end here, so nothing is put back. */
-static void export_loosen_mirror(const struct export *export, uint16_t branch, const char *mirror)
+static void export_loosen_mirror(int branch, const char *mirror)
+{
+    char buffer[4096] __attribute__((aligned(8)));
+    struct disk_scan scan;
+    const struct disk_name *one;
+    export_loosen_leaf(branch, mirror);
+    if (disk_scan_init(&scan, branch, mirror, buffer, sizeof buffer) < 0)
+        return;
+    while (disk_scan_next(&scan, &one) > 0)
+        export_loosen_leaf(scan.fd, one->name);
+    disk_scan_finish(&scan);
+}
+
+/* Mirrors and leaves have the mode of their directory, or one that it had before its owner changed it without shunt; they end
+ * here, so nothing is put back. */
+static void export_loosen_mirrors(const struct export *export)
 {
     char path[PATH_MAX], buffer[4096] __attribute__((aligned(8)));
     struct disk_scan scan;
     const struct disk_name *one;
-    if (mirrors_branch_path(&export->root, branch, path, sizeof path) < 0)
-        return;
-    int fd = sys_openat(AT_FDCWD, path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
-    if (fd < 0)
-        return;
-    if (export_loosen_leaf(fd, mirror) == 0 && disk_scan_init(&scan, fd, mirror, buffer, sizeof buffer) == 0) {
-        while (disk_scan_next(&scan, &one) > 0)
-            export_loosen_leaf(scan.fd, one->name);
+    for (size_t i = 1; i <= export->root.branch_count && geteuid() != 0 && !export->options->dry_run; i++) {
+        if (mirrors_branch_path(&export->root, (uint16_t)i, path, sizeof path) < 0 ||
+            disk_scan_init(&scan, AT_FDCWD, path, buffer, sizeof buffer) < 0)
+            continue;
+        while (!stopping() && disk_scan_next(&scan, &one) > 0)
+            if (!layout_is_catalogue(one->name))
+                export_loosen_mirror(scan.fd, one->name);
         disk_scan_finish(&scan);
     }
-    sys_close(fd);
 }
 
 static double export_seconds(const struct export *export)
@@ -372,9 +383,6 @@ static int export_marked(struct export *export, struct walk *walk)
 {
     struct folder *folder = &walk->folder;
     bool loosened = export_loosen(folder->fd, &walk->before);
-    if ((walk->before.stx_mode & 0300) != 0300)
-        for (size_t i = 1; i <= export->root.branch_count; i++)
-            export_loosen_mirror(export, (uint16_t)i, folder->listing.marker.mirror);
     struct export_aside *aside = export_owners_put_aside(&export->owners, &export->root, folder);
     if (aside != NULL) {
         aside->before = walk->before;
@@ -778,6 +786,7 @@ static int export_held(struct export *export)
         return STATUS_FAILED;
     }
     export_count_prefetch(export);
+    export_loosen_mirrors(export);
     export_trunk(export);
     return export_finish(export, stopping());
 }

@@ -657,6 +657,20 @@ def test_export_into_a_directory_that_is_read_only(shunt, user, area, mode):
     assert snapshot(union.root) == {"out": None, "out/b": "first branch"}
 
 
+@pytest.mark.parametrize("mode", [0o555, 0o500, 0o300, 0])
+def test_export_from_mirrors_that_are_read_only(shunt, user, area, mode):
+    """The directory was read-only as long as it was served, which its mirrors still are; its owner has opened it since."""
+    union = Union(area / "root")
+    mirror = union.mark("out", 1)
+    union.put("n1.1", mirror, "b", "first branch")
+    give(union.root, user)
+    for path in (union.leaf("n1.1", mirror), union.leaf("n1.1", mirror).parent):
+        path.chmod(mode)
+    as_user(user, shunt, area, ["export", union.root]).check()
+    assert stat.S_IMODE((union.root / "out").stat().st_mode) == 0o755
+    assert snapshot(union.root) == {"out": None, "out/b": "first branch"}
+
+
 def with_mount(shunt, union, script):
     """Runs a script with a tmpfs over out/; $1 is the tool, $2 the root, $3 out's marker."""
     command = ["bash", "-c", f'marker=$(cat "$2/out/.shunt-dir"); mount -t tmpfs none "$2/out" && {script}', "-",
