@@ -50,9 +50,10 @@ struct export
     struct statx root_before;
     struct mirror_names left; /* of directories that could not be exported wholly */
     size_t files, copied, looked, about, directories, conflicts, orphans;
-    bool blind;    /* not all of the trunk was seen: a mirror without a marker need not be an orphan */
-    bool failed;   /* something was complained of */
-    bool hopeless; /* ... that will be so everywhere */
+    bool blind;                /* not all of the trunk was seen: a mirror without a marker need not be an orphan */
+    char hidden[2 * PATH_MAX]; /* ... as the first directory that cannot be read or reached, or "" */
+    bool failed;               /* something was complained of */
+    bool hopeless;             /* ... that will be so everywhere */
 };
 
 /* Will it be so everywhere? */
@@ -494,6 +495,18 @@ static void export_folder(struct export *export, struct walk *walk)
         export_note(export, folder->path, folder->listing.marker.mirror, error);
 }
 
+/* A directory was not listed. One that cannot be seen is no fault, unless files are left that may be its. */
+static void export_pass_over(struct export *export, const struct folder *folder, int error)
+{
+    char where[2 * PATH_MAX];
+    snprintf(where, sizeof where, "%s/%s", export->root.path, folder->path);
+    export->blind = true;
+    if (error != -EACCES && error != -ENAMETOOLONG)
+        export_fail(export, where, error);
+    else if (export->hidden[0] == '\0')
+        snprintf(export->hidden, sizeof export->hidden, "%s", where);
+}
+
 static void export_trunk(struct export *export)
 {
     struct walk walk;
@@ -512,8 +525,7 @@ static void export_trunk(struct export *export)
             export_folder(export, &walk);
             continue;
         }
-        export_fail(export, walk.folder.path, more);
-        export->blind = true;
+        export_pass_over(export, &walk.folder, more);
     }
     export_finish_asides(export, 0);
     export->blind |= walk.partial || export->hopeless;
@@ -545,9 +557,10 @@ static void export_complain_left(struct export *export, const struct mirror_foun
                      "--delete %s' to remove them)",
                      path, mirror->files, mirror->files == 1 ? "" : "s", root, root);
     else if (!export->failed)
-        error_report("%s: %zu file%s of a directory that is gone, or hidden by its permissions or a mount (make all of %s "
-                     "visible and run this again)",
-                     path, mirror->files, mirror->files == 1 ? "" : "s", root);
+        error_report("%s: %zu file%s of a directory that is gone, or hidden by its permissions, a long path or a mount%s%s%s "
+                     "(make all of %s visible and run this again)",
+                     path, mirror->files, mirror->files == 1 ? "" : "s", export->hidden[0] != '\0' ? ", as " : "",
+                     export->hidden, export->hidden[0] != '\0' ? " may be" : "", root);
     export->failed = true;
 }
 

@@ -4,6 +4,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 
@@ -52,11 +53,11 @@ static bool walk_may_hold_root(const struct listing *listing, int error)
     return error < 0 || listing->trunk_unlisted || listing_find(listing, LAYOUT_OWN, sizeof LAYOUT_OWN - 1) != NULL;
 }
 
-/* Nothing of it is open any more. */
+/* Nothing of it is open any more. A path that is too long is cut: it is only told. */
 static int walk_refuse(struct walk_visit *visit, const char *path, int error)
 {
     folder_close(&visit->folder);
-    folder_of(&visit->folder, -1, path);
+    snprintf(visit->folder.path, sizeof visit->folder.path, "%s", path);
     visit->partial = true;
     return error;
 }
@@ -196,9 +197,10 @@ void walk_finish(struct walk *walk)
     pthread_mutex_destroy(&walk->lock);
 }
 
+/* Also one whose path is too long: that it cannot be opened is told of it, and of no other. */
 static int walk_push_below(struct walk *walk, const char *name)
 {
-    char path[PATH_MAX];
+    char path[PATH_MAX + 1 + NAME_MAX];
     int error = folder_path(&walk->folder, name, path, sizeof path);
     return error < 0 ? error : walk_push(walk, path);
 }

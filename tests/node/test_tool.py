@@ -671,6 +671,70 @@ def test_export_from_mirrors_that_are_read_only(shunt, user, area, mode):
     assert snapshot(union.root) == {"out": None, "out/b": "first branch"}
 
 
+def test_export_with_a_directory_that_another_user_keeps_closed(shunt, user, area):
+    """As the lost+found of a file system: what it holds is not known, but nothing of shunt's is left."""
+    if os.geteuid() != 0:
+        pytest.skip("only the superuser can make directories of two users")
+    union = Union(area / "root")
+    union.put("n1.1", union.mark("out", 1), "b", "first branch")
+    give(union.root, user)
+    (union.root / "lost+found").mkdir(mode=0o700)
+    result = as_user(user, shunt, area, ["export", union.root])
+    assert result.check().startswith("exported 1 file in 1 directory") and result.err == ""
+    assert snapshot(union.root) == {"lost+found": None, "out": None, "out/b": "first branch"}
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o400, 0])
+def test_export_of_files_of_a_directory_that_is_closed(shunt, user, area, mode):
+    """Its owner closed it, also to himself: they stay until he opens it, and the others leave."""
+    union = Union(area / "root")
+    for number, name in enumerate(("closed", "out"), 1):
+        union.put("n1.1", union.mark(name, number), "b", name)
+    give(union.root, user)
+    closed = [union.root / "closed", *union.root.glob(".shunt/b/n1.1/closed-*/0"), *union.root.glob(".shunt/b/n1.1/closed-*")]
+    for path in closed:
+        path.chmod(mode)
+    result = as_user(user, shunt, area, ["export", union.root])
+    result.check(1)
+    assert f"as {union.root}/closed may be" in result.err and result.err.count("\n") == 1, result.err
+    assert (union.root / "out" / "b").read_text() == "out" and not any(union.root.glob(".shunt/b/n1.1/out-*"))
+    assert stat.S_IMODE(closed[0].stat().st_mode) == mode
+    closed[0].chmod(0o755)
+    as_user(user, shunt, area, ["export", union.root]).check()
+    assert snapshot(union.root) == {"closed": None, "closed/b": "closed", "out": None, "out/b": "out"}
+
+
+@pytest.fixture
+def too_deep(union):
+    """A directory with files in a branch, as are those of the directories in it: but one, to which no path leads."""
+    place = "/".join(["d" * 250] * 15 + ["e" * 60] * 2)
+    for number, name in enumerate((place, f"{place}/after", f"{place}/z"), 1):
+        union.put("n1.1", union.mark(name, number), "f", name[-5:])
+    above = os.getcwd()
+    os.chdir(union.root / place)
+    (pathlib.Path("m" * 250) / "below").mkdir(parents=True)
+    os.chdir(above)
+    yield place
+    run(["rm", "-rf", union.root / ("d" * 250)]).check()
+
+
+def test_export_with_a_directory_deeper_than_a_path_can_say(shunt, union, too_deep):
+    """Nothing in it is redirected, and it keeps none of those above it and beside it from being exported."""
+    result = shunt("export", union.root)
+    assert result.check().startswith("exported 6 files in 4 directories") and result.err == ""
+    assert [(union.root / too_deep / name).read_text() for name in ("f", "after/f", "z/f")] == ["eeeee", "after", "eee/z"]
+    assert sorted(os.listdir(union.root / too_deep)) == ["after", "f", "m" * 250, "z"]
+    assert not (union.root / ".shunt").exists()
+
+
+def test_find_names_what_is_beside_a_directory_deeper_than_a_path_can_say(shunt, union, too_deep):
+    result = shunt("find", union.root)
+    result.check(1)
+    assert result.err.count("the path is too long") == 1
+    assert {line.rpartition("/")[2] for line in result.out.splitlines()} >= {"after", "z"}
+    assert result.out.count("/f\n") == 3
+
+
 def with_mount(shunt, union, script):
     """Runs a script with a tmpfs over out/; $1 is the tool, $2 the root, $3 out's marker."""
     command = ["bash", "-c", f'marker=$(cat "$2/out/.shunt-dir"); mount -t tmpfs none "$2/out" && {script}', "-",
