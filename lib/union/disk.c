@@ -122,6 +122,13 @@ int disk_make_private(int dir, const char *name)
     return error < 0 ? error : (int)SYS3(SYS_fchmodat, dir, name, 0700);
 }
 
+bool disk_is_fixed(int dir, const char *name)
+{
+    struct statx stat;
+    return sys_statx(dir, name, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW, STATX_TYPE, &stat) == 0 &&
+           (stat.stx_attributes & (STATX_ATTR_IMMUTABLE | STATX_ATTR_APPEND)) != 0;
+}
+
 int disk_rename_new(int from_dir, const char *from, int to_dir, const char *to)
 {
     struct disk_rename renaming = {.careful = true};

@@ -35,6 +35,9 @@ int disk_look_freshly(const char *root, const char *path, struct statx *parent, 
 int disk_write_new(int dir, const char *name, const char *from, size_t length, mode_t mode);
 /* Makes a directory that is the caller's alone (0700, and not less, whatever the umask). */
 int disk_make_private(int dir, const char *name);
+/* Is it immutable or append-only (chattr(1))? Then it keeps its name, and if it is a directory, all in it do. Of the directory
+ * itself if `name` is empty; false where the file system does not tell. */
+bool disk_is_fixed(int dir, const char *name);
 /* A rename that replaces nothing (-EEXIST), also where the file system knows no RENAME_NOREPLACE. */
 int disk_rename_new(int from_dir, const char *from, int to_dir, const char *to);
 /* The same for one of many files of a file system, where that has no such rename. */

@@ -108,13 +108,15 @@ int marker_read(int directory, struct marker *marker)
     return length < 0 ? (int)length : marker_parse(marker, text, (size_t)length);
 }
 
-/* The marker under a name of its own, to be given the real one. */
+/* The marker under a name of its own, to be given the real one, or to be removed: neither is for an append-only directory. */
 static int marker_write_temporary(int directory, const struct marker *marker, char *name, size_t size)
 {
     char text[MARKER_SIZE_MAX];
     int length = marker_format(marker, text, sizeof text);
     if (length < 0)
         return length;
+    if (disk_is_fixed(directory, ""))
+        return -EPERM;
     struct text t;
     text_init(&t, name, size);
     disk_temporary(&t, LAYOUT_MARKER ".");

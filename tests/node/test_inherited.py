@@ -56,6 +56,17 @@ def test_files_that_are_made_after_a_change_have_it(shunt, disk, change, placeme
     shunt("export", "--copy", disk / "shunt").check()  # XFS renames nothing into another project
 
 
+def test_a_directory_that_is_append_only_gets_no_marker(shunt, disk):
+    """Nothing that is made there can be given another name, or be removed."""
+    names = "mkdir d; chattr +a d; made d/f; rm d/f1; ls -A d; ls -A d | wc -l"
+    try:
+        assert_equal_text(*both(shunt, disk, "branch", TELL + "exec 2>&1; " + names))
+        shunt("export", disk / "shunt").check()
+        assert sorted(path.name for path in (disk / "shunt" / "d").iterdir()) == ["f1", "f2", "f3"]
+    finally:
+        run(["chattr", "-a", disk / "plain" / "d", disk / "shunt" / "d"]).check()
+
+
 @pytest.mark.parametrize("change, told", [("chattr +A +d d", "dA"), ("chattr -p 42 +P d", "42"), ("setfacl -d -m u:42:rx d", "user:42")])
 @pytest.mark.parametrize("when", ["while it runs", "between two sessions"])
 def test_a_program_without_shunt_changes_it(shunt, disk, change, told, when, run_base):
