@@ -274,14 +274,6 @@ static int export_move_file(struct export *export, const char *where, const stru
     return error == -EXDEV && export->options->copy ? export_copy_file(export, where, folder, name->name) : error;
 }
 
-/* chattr(1) keeps it where it is. */
-static bool export_is_fixed(const struct export *export, const struct union_name *name)
-{
-    struct statx stat;
-    return sys_statx(export->leaf_fd, name->on_disk, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &stat) == 0 &&
-           (stat.stx_attributes & (STATX_ATTR_IMMUTABLE | STATX_ATTR_APPEND)) != 0;
-}
-
 static int export_complain_fixed(struct export *export, const char *where)
 {
     progress_finish(&export->progress);
@@ -291,6 +283,22 @@ static int export_complain_fixed(struct export *export, const char *where)
     return -ECANCELED;
 }
 
+static void export_place(const struct export *export, const char *path, char where[2 * PATH_MAX])
+{
+    snprintf(where, 2 * PATH_MAX, "%s/%s", export->root.path, path);
+}
+
+static void export_complain_fixed_directory(struct export *export, const struct folder *folder)
+{
+    char where[2 * PATH_MAX];
+    export_place(export, folder->path, where);
+    progress_finish(&export->progress);
+    error_report("%s: immutable or append-only, so it cannot become a plain directory (run 'chattr -i -a' on it, then run this "
+                 "again)",
+                 where);
+    export->failed = true;
+}
+
 /* One file. 0, also if it ended by itself; else -errno after a complaint. */
 static int export_file(struct export *export, const struct folder *folder, const struct union_name *name)
 {
@@ -298,9 +306,11 @@ static int export_file(struct export *export, const struct folder *folder, const
     int error = folder_where(folder, &export->root, name, where, sizeof where);
     if (error == 0 && !export->options->dry_run)
         error = export_move_file(export, where, folder, name);
-    if (error == -EPERM && export_is_fixed(export, name))
+    if (error == -EPERM && disk_is_fixed(export->leaf_fd, name->on_disk))
         error = export_complain_fixed(export, where);
-    if (error == -EEXIST)
+    if (error == -EPERM && disk_is_fixed(folder->fd, ""))
+        export_complain_fixed_directory(export, folder);
+    else if (error == -EEXIST)
         export_complain_appeared(export, where);
     else if (error == -EXDEV)
         export_complain_across(export, where);
@@ -367,17 +377,27 @@ static int export_remove_mirrors(struct export *export, const struct folder *fol
     return 0;
 }
 
+static int export_remove_marker(struct export *export, const struct folder *folder)
+{
+    char where[2 * PATH_MAX];
+    int error = folder->listing.unfinished ? listing_sweep(folder->fd) : 0;
+    if (error == 0)
+        error = sys_unlinkat(folder->fd, LAYOUT_MARKER, 0);
+    export_place(export, folder->path, where);
+    if (error == -EPERM && disk_is_fixed(folder->fd, ""))
+        export_complain_fixed_directory(export, folder);
+    else if (error < 0 && error != -ENOENT)
+        export_fail(export, where, error);
+    return error;
+}
+
 /* All that is shunt's own leaves a listed directory. */
 static int export_empty(struct export *export, const struct folder *folder)
 {
     int error = export_files(export, folder);
-    if (error == 0 && folder->listing.unfinished)
-        error = listing_sweep(folder->fd);
     if (error == 0)
         error = export_remove_mirrors(export, folder);
-    if (error == 0)
-        error = sys_unlinkat(folder->fd, LAYOUT_MARKER, 0);
-    return error;
+    return error == 0 ? export_remove_marker(export, folder) : error;
 }
 
 static int export_marked(struct export *export, struct walk *walk)
@@ -402,6 +422,10 @@ static int export_dry(struct export *export, const struct walk *walk)
     int error = 0;
     if (walk->before.stx_uid != geteuid())
         error = (int)SYS4(SYS_faccessat2, walk->folder.fd, "", W_OK | X_OK, AT_EMPTY_PATH | AT_EACCESS);
+    if (error == 0 && disk_is_fixed(walk->folder.fd, "")) {
+        export_complain_fixed_directory(export, &walk->folder);
+        error = -EPERM;
+    }
     return error == 0 ? export_files(export, &walk->folder) : error;
 }
 
@@ -423,8 +447,10 @@ static void export_tell_directory(struct export *export, const struct folder *fo
 /* How the export of a directory ended. */
 static void export_note(struct export *export, const char *path, const char *mirror, int error)
 {
+    char where[2 * PATH_MAX];
+    export_place(export, path, where);
     if (error < 0 && !export->failed && error != -EINTR)
-        export_fail(export, path, error);
+        export_fail(export, where, error);
     if (error < 0 || export->options->dry_run)
         error = mirror_names_add(&export->left, mirror);
     export->blind |= error == -ENOMEM;
@@ -499,7 +525,7 @@ static void export_folder(struct export *export, struct walk *walk)
 static void export_pass_over(struct export *export, const struct folder *folder, int error)
 {
     char where[2 * PATH_MAX];
-    snprintf(where, sizeof where, "%s/%s", export->root.path, folder->path);
+    export_place(export, folder->path, where);
     export->blind = true;
     if (error != -EACCES && error != -ENAMETOOLONG)
         export_fail(export, where, error);

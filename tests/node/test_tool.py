@@ -800,6 +800,28 @@ def test_export_goes_on_after_a_file_that_is_immutable(shunt, union):
     assert snapshot(union.root) == NATIVE
 
 
+@pytest.mark.parametrize("flag, left", [("i", ["b", "c"]), ("a", [])])
+def test_export_goes_on_after_a_directory_that_is_fixed(shunt, union, flag, left):
+    """What an immutable one refuses is each file, an append-only one that its marker is removed."""
+    out = union.root / "out"
+    union.put("n1.1", union.mark("plain", 2), "y", "of plain")
+    if subprocess.run(["chattr", f"+{flag}", out], check=False).returncode != 0:
+        pytest.skip("chattr takes the superuser, and a file system that knows it")
+    try:
+        told = shunt("export", "--dry-run", union.root)
+        result = shunt("export", union.root)
+    finally:
+        subprocess.run(["chattr", f"-{flag}", out], check=True)
+    told.check(1)
+    result.check(1)
+    assert told.err == result.err == (f"shunt: {out}: immutable or append-only, so it cannot become a plain directory "
+                          "(run 'chattr -i -a' on it, then run this again)\n")
+    assert sorted(path.name for path in union.root.glob(".shunt/b/n1.1/out-*/*/*")) == left
+    assert (union.root / "plain" / "y").read_text() == "of plain"
+    shunt("export", union.root).check()
+    assert snapshot(union.root) == {**NATIVE, "plain/y": "of plain"}
+
+
 def test_export_dry_run_says_what_a_user_may_not_do(shunt, user, area):
     if os.geteuid() != 0:
         pytest.skip("only the superuser can run a tool as somebody who does not own the root")
