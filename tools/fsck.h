@@ -34,7 +34,13 @@ void fsck_tell(struct fsck *, enum fsck_weight, bool repaired, const char *kind,
 void fsck_trunk(struct fsck *);
 /* Every mirror, once the trunk is known. */
 void fsck_mirrors(struct fsck *);
+/* Files of an orphan that the kernel refuses for what they are themselves: how many, and why the first one. */
+struct fsck_refused {
+    size_t count;
+    int error;
+    char name[NAME_MAX + 1];
+};
 /* Moves what an orphan holds to ROOT/shunt-restored/MIRROR/, or unlinks it, and removes the mirror. 0 or
- * -errno. */
-int fsck_restore(const struct union_root *, const struct mirror_found *);
-int fsck_delete(const struct union_root *, const struct mirror_found *);
+ * -errno; if files were refused, all others are done. */
+int fsck_restore(const struct union_root *, const struct mirror_found *, struct fsck_refused *);
+int fsck_delete(const struct union_root *, const struct mirror_found *, struct fsck_refused *);

@@ -58,6 +58,19 @@ static void fsck_mirrors_tell_orphan(struct fsck *fsck, const struct mirror_foun
               mirror->files == 1 ? "" : "s", why);
 }
 
+static void fsck_mirrors_tell_refused(struct fsck *fsck, const struct mirror_found *mirror, const char *path,
+                                      const struct fsck_refused *refused, int error)
+{
+    const char *done = fsck->restore ? "restored" : "deleted";
+    const size_t files = mirror->files - refused->count;
+    if (refused->count > 0)
+        fsck_tell(fsck, FSCK_TROUBLE, false, "orphan", path, "%zu file%s %s, %s cannot be %s: %s (%s)", files,
+                  files == 1 ? "" : "s", done, refused->name, done, strerror(-error),
+                  error == -EPERM ? "run 'chattr -i -a' on it, or this as its owner" : "move it elsewhere");
+    else
+        fsck_tell(fsck, FSCK_TROUBLE, false, "orphan", path, "cannot be %s: %s", done, strerror(-error));
+}
+
 static void fsck_mirrors_look_at_orphan(struct fsck *fsck, const struct mirror_found *mirror, const char *path)
 {
     if (mirror->files == 0) {
@@ -82,10 +95,10 @@ static void fsck_mirrors_look_at_orphan(struct fsck *fsck, const struct mirror_f
                                  ", or of the one with the damaged .shunt-dir, so they are not deleted (use --restore)");
         return;
     }
-    int error = fsck->restore ? fsck_restore(&fsck->root, mirror) : fsck_delete(&fsck->root, mirror);
+    struct fsck_refused refused;
+    int error = fsck->restore ? fsck_restore(&fsck->root, mirror, &refused) : fsck_delete(&fsck->root, mirror, &refused);
     if (error < 0) {
-        fsck_tell(fsck, FSCK_TROUBLE, false, "orphan", path, "cannot be %s: %s", fsck->restore ? "restored" : "deleted",
-                  strerror(-error));
+        fsck_mirrors_tell_refused(fsck, mirror, path, &refused, error);
         return;
     }
     fsck_tell(fsck, FSCK_REPAIRABLE, true, "orphan", path, "%zu file%s %s%s", mirror->files, mirror->files == 1 ? "" : "s",

@@ -3,46 +3,54 @@
 #include "fsck.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "stopping.h"
+#include "union/conflict.h"
 #include "union/disk.h"
 #include "union/mirror.h"
 
 #define FSCK_RESTORED "shunt-restored"
 #define FSCK_TRIES 10000
 
-struct restoring {
-    int to;
+struct orphan {
+    struct fsck_refused *refused;
+    int to; /* if it is restored */
     const char *node;
     size_t node_length;
 };
 
-/* NAME, or if another orphan had it NAME.shunt-conflict-NODE and, if need be, a number. */
-static int fsck_orphan_restore_one(int leaf, const char *name, void *argument)
+/* One that is refused for what it is itself keeps no other one. */
+static int fsck_orphan_note(struct orphan *orphan, const char *name, int error)
 {
-    const struct restoring *restoring = argument;
-    int error = stopping() ? -EINTR : disk_rename_new(leaf, name, restoring->to, name);
-    for (unsigned i = 1; error == -EEXIST && i < FSCK_TRIES; i++) {
-        char called[NAME_MAX + 1];
-        struct text t;
-        text_init(&t, called, sizeof called);
-        text_add(&t, name);
-        text_add(&t, ".shunt-conflict-");
-        text_bytes(&t, restoring->node, restoring->node_length);
-        if (i > 1) {
-            text_add(&t, ".");
-            text_number(&t, i, 10);
-        }
-        error = text_ok(&t) ? disk_rename_new(leaf, name, restoring->to, called) : -ENAMETOOLONG;
+    struct fsck_refused *refused = orphan->refused;
+    if (error != -EPERM && error != -EISDIR && error != -EBUSY)
+        return error;
+    if (refused->count++ == 0) {
+        refused->error = error;
+        snprintf(refused->name, sizeof refused->name, "%s", name);
     }
-    return error;
+    return 0;
 }
 
-static int fsck_orphan_delete_one(int leaf, const char *name, void *unused)
+/* NAME, or if another orphan had it what the loser of a conflict is called. */
+static int fsck_orphan_restore_one(int leaf, const char *name, void *argument)
 {
-    return stopping() ? -EINTR : sys_unlinkat(leaf, name, 0);
+    struct orphan *orphan = argument;
+    char called[RECORD_NAME_MAX + 1];
+    int error = stopping() ? -EINTR : disk_rename_new(leaf, name, orphan->to, name);
+    for (unsigned i = 1; error == -EEXIST && i < FSCK_TRIES; i++) {
+        conflict_make_name(called, name, orphan->node, orphan->node_length, i);
+        error = disk_rename_new(leaf, name, orphan->to, called);
+    }
+    return fsck_orphan_note(orphan, name, error);
+}
+
+static int fsck_orphan_delete_one(int leaf, const char *name, void *argument)
+{
+    return stopping() ? -EINTR : fsck_orphan_note(argument, name, sys_unlinkat(leaf, name, 0));
 }
 
 static int fsck_orphan_remove_empty(const struct union_root *root, const struct mirror_found *mirror)
@@ -54,17 +62,18 @@ static int fsck_orphan_remove_empty(const struct union_root *root, const struct 
 
 /* Some file systems skip names when others go meanwhile: again, until nothing is left or nothing goes. */
 static int fsck_orphan_empty_mirror(const struct union_root *root, const struct mirror_found *mirror, int fd,
-                                    mirrors_each *each, void *argument)
+                                    mirrors_each *each, struct orphan *orphan)
 {
     int error = 0;
     for (int pass = 0; pass < 3; pass++) {
-        error = mirrors_files(fd, each, argument);
+        orphan->refused->count = 0;
+        error = mirrors_files(fd, each, orphan);
         if (error == 0)
             error = fsck_orphan_remove_empty(root, mirror);
         if (error != -ENOTEMPTY)
             break;
     }
-    return error;
+    return error == -ENOTEMPTY && orphan->refused->count > 0 ? orphan->refused->error : error;
 }
 
 static int fsck_orphan_open_directory(int at, const char *name, mode_t mode)
@@ -96,30 +105,32 @@ static int fsck_orphan_open_restored(const struct union_root *root, const struct
     return one;
 }
 
-int fsck_restore(const struct union_root *root, const struct mirror_found *mirror)
+int fsck_restore(const struct union_root *root, const struct mirror_found *mirror, struct fsck_refused *refused)
 {
     uint32_t incarnation;
     const char *branch = root->branches[mirror->branch - 1];
-    struct restoring restoring = {.node = branch};
-    restoring.node_length = layout_branch_node(branch, strlen(branch), &incarnation);
+    struct orphan orphan = {.refused = refused, .node = branch};
+    orphan.node_length = layout_branch_node(branch, strlen(branch), &incarnation);
+    refused->count = 0;
     int fd = mirrors_open(root, mirror);
     if (fd < 0)
         return fd;
-    restoring.to = fsck_orphan_open_restored(root, mirror, fd);
-    int error =
-        restoring.to < 0 ? restoring.to : fsck_orphan_empty_mirror(root, mirror, fd, fsck_orphan_restore_one, &restoring);
-    if (restoring.to >= 0)
-        sys_close(restoring.to);
+    orphan.to = fsck_orphan_open_restored(root, mirror, fd);
+    int error = orphan.to < 0 ? orphan.to : fsck_orphan_empty_mirror(root, mirror, fd, fsck_orphan_restore_one, &orphan);
+    if (orphan.to >= 0)
+        sys_close(orphan.to);
     sys_close(fd);
     return error;
 }
 
-int fsck_delete(const struct union_root *root, const struct mirror_found *mirror)
+int fsck_delete(const struct union_root *root, const struct mirror_found *mirror, struct fsck_refused *refused)
 {
+    struct orphan orphan = {.refused = refused};
+    refused->count = 0;
     int fd = mirrors_open(root, mirror);
     if (fd < 0)
         return fd;
-    int error = fsck_orphan_empty_mirror(root, mirror, fd, fsck_orphan_delete_one, NULL);
+    int error = fsck_orphan_empty_mirror(root, mirror, fd, fsck_orphan_delete_one, &orphan);
     sys_close(fd);
     return error;
 }

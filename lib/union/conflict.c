@@ -164,10 +164,7 @@ static bool conflict_taken_holds(const struct taken *taken, const char *name, si
     return false;
 }
 
-/* NAME.shunt-conflict-NODE and, from the second try on, a number. The name is cut where all would be too
- * long. */
-static void conflict_make_name(char to[RECORD_NAME_MAX + 1], const char *name, const char *node, size_t node_length,
-                               unsigned attempt)
+void conflict_make_name(char to[RECORD_NAME_MAX + 1], const char *name, const char *node, size_t node_length, unsigned attempt)
 {
     char tail[sizeof CONFLICT_INFIX + LAYOUT_NODE_MAX + 16];
     struct text t;

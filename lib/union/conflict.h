@@ -16,5 +16,9 @@ struct conflict_scene {
 /* Afterwards every name stands once, and all are sorted. 0 or -ENOMEM. */
 int conflict_settle(const struct conflict_scene *);
 
+/* What a loser is called: NAME.shunt-conflict-NODE and, from the second attempt on, a dot and its number. The name is cut where
+ * all would be too long. */
+void conflict_make_name(char to[RECORD_NAME_MAX + 1], const char *name, const char *node, size_t node_length, unsigned attempt);
+
 /* Memory that lives as long as the listing. NULL: none. */
 char *listing_keep(struct listing *, const char *name, size_t length);

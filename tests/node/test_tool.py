@@ -968,6 +968,37 @@ def test_fsck_restores_orphans(shunt, union):
     shunt("fsck", union.root).check()
 
 
+def test_fsck_restores_orphans_of_long_names(shunt, union):
+    """What would make them too long takes the place of their end, also in the middle of a character."""
+    for name in ("x" * 255, "\u00e9" * 127):
+        for branch in ("n1.1", "n2.4", "n3.1"):
+            union.put(branch, "gone-aaaaaaaaaaaa", name, branch)
+    shunt("fsck", "--restore", union.root).check(1)
+    restored = snapshot(union.root / "shunt-restored" / "gone-aaaaaaaaaaaa")
+    assert sorted(restored.values()) == ["n1.1", "n1.1", "n2.4", "n2.4", "n3.1", "n3.1"]
+    assert restored["x" * 237 + ".shunt-conflict-n2"] == "n2.4" and restored["\u00e9" * 118 + ".shunt-conflict-n3"] == "n3.1"
+    assert not list(union.root.glob(".shunt/b/*/gone-*"))
+
+
+@pytest.mark.parametrize("option, done", [("--restore", "restored"), ("--delete", "deleted")])
+def test_fsck_goes_on_after_a_file_that_is_immutable(shunt, union, option, done):
+    for name in "abcdef":
+        fixed = union.put("n1.1", "gone-aaaaaaaaaaaa", name, name)
+    fixed = fixed.parent / "c"
+    if subprocess.run(["chattr", "+i", fixed], check=False).returncode != 0:
+        pytest.skip("chattr takes the superuser, and a file system that knows it")
+    try:
+        result = shunt("fsck", option, union.root)
+    finally:
+        subprocess.run(["chattr", "-i", fixed], check=True)
+    assert (f".shunt/b/n1.1/gone-aaaaaaaaaaaa: orphan: 5 files {done}, c cannot be {done}: Operation not permitted (run "
+            "'chattr -i -a' on it, or this as its owner)") in result.check(2), result.out
+    assert os.listdir(fixed.parent) == ["c"]
+    shunt("fsck", option, union.root).check(1)
+    restored = union.root / "shunt-restored" / "gone-aaaaaaaaaaaa"
+    assert not fixed.exists() and (option == "--delete" or sorted(os.listdir(restored)) == list("abcdef"))
+
+
 def test_fsck_deletes_orphans_only_when_told(shunt, union):
     orphans(union)
     shunt("fsck", "--delete", union.root).check(1)

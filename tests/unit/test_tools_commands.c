@@ -276,8 +276,9 @@ Test(fsck, restores_under_names_that_are_free)
     }
     tree_find_mirrors();
     for (int i = 0; i < 3; i++) {
+        struct fsck_refused refused;
         const struct mirror_found *orphan = tree_mirror(branches[i], GONE);
-        cr_assert_eq(fsck_restore(&tree, orphan), 0);
+        cr_assert_eq(fsck_restore(&tree, orphan, &refused), 0);
         cr_assert_lt(mirrors_open(&tree, orphan), 0, "the mirror is gone");
     }
     cr_assert_eq(place_count("r/shunt-restored/" GONE), 3);
@@ -290,12 +291,13 @@ Test(fsck, restores_under_names_that_are_free)
 
 Test(fsck, deletes)
 {
+    struct fsck_refused refused;
     tree_orphan();
     tree_find_mirrors();
-    cr_assert_eq(fsck_delete(&tree, tree_mirror("n1.1", GONE)), 0);
+    cr_assert_eq(fsck_delete(&tree, tree_mirror("n1.1", GONE), &refused), 0);
     cr_assert_not(place_has("r/.shunt/b/n1.1/" GONE));
     cr_assert(place_has("r/.shunt/b/n1.1/" OUT "/0/x"));
-    cr_assert_lt(fsck_delete(&tree, tree_mirror("n1.1", GONE)), 0, "twice");
+    cr_assert_lt(fsck_delete(&tree, tree_mirror("n1.1", GONE), &refused), 0, "twice");
     tree_close();
 }
 
