@@ -361,6 +361,21 @@ static int export_files(struct export *export, const struct folder *folder)
     return error == 0 && export->stays ? -ECANCELED : error;
 }
 
+static void export_complain_mirror(struct export *export, const char *branch, const char *mirror, int error)
+{
+    char path[PATH_MAX + 1 + RECORD_MIRROR_MAX];
+    snprintf(path, sizeof path, "%s/%s", branch, mirror);
+    if (error != -ENOTEMPTY) {
+        export_fail(export, path, error);
+        return;
+    }
+    progress_finish(&export->progress);
+    error_report(
+        "%s: something in it is not a leaf (move it back to its place if it was one, else elsewhere, and run this again)",
+        path);
+    export->failed = true;
+}
+
 static int export_remove_mirrors(struct export *export, const struct folder *folder)
 {
     const char *mirror = folder->listing.marker.mirror;
@@ -370,7 +385,7 @@ static int export_remove_mirrors(struct export *export, const struct folder *fol
         if (error == 0)
             error = mirror_remove(path, mirror);
         if (error < 0) {
-            export_fail(export, path, error);
+            export_complain_mirror(export, path, mirror, error);
             return error;
         }
     }

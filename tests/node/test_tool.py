@@ -489,6 +489,20 @@ def test_export_with_something_foreign(shunt, union):
     assert snapshot(union.root) == NATIVE
 
 
+def test_export_with_something_foreign_in_a_mirror(shunt, union):
+    """It is where leaves are: nothing says what it is, and the marker stays."""
+    mirror = branch_path(union, "n1.1", "b").parents[1]
+    (mirror / "note").write_text("mine")
+    result = shunt("export", union.root)
+    result.check(1)
+    assert result.err == (f"shunt: {mirror}: something in it is not a leaf (move it back to its place if it was one, else "
+                          "elsewhere, and run this again)\n")
+    assert os.listdir(mirror) == ["note"] and (union.root / "out" / ".shunt-dir").exists()
+    (mirror / "note").unlink()
+    shunt("export", union.root).check()
+    assert snapshot(union.root) == NATIVE
+
+
 @pytest.mark.parametrize("moved", ["b/n1.1", "b/n1.1/MIRROR"])
 @pytest.mark.parametrize("link", [True, False])
 def test_export_changes_nothing_while_a_part_of_a_branch_is_elsewhere(shunt, union, moved, link):
