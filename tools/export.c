@@ -804,6 +804,13 @@ static void export_tell(struct export *export, bool complete)
            complete && !dry ? " is a plain directory" : "");
 }
 
+static int export_interrupted(const struct export *export, int signal)
+{
+    error_report("%s: the export was interrupted, nothing is lost (run 'shunt export %s' to go on)", export->root.path,
+                 export->root.path);
+    return 128 + signal;
+}
+
 static int export_finish(struct export *export, int signal)
 {
     if (!signal)
@@ -812,11 +819,7 @@ static int export_finish(struct export *export, int signal)
         export_remove_shunt(export);
     export_tell(export, !signal && !export->failed);
     mirror_names_finish(&export->left);
-    if (!signal)
-        return export->failed ? STATUS_FAILED : STATUS_OK;
-    error_report("%s: the export was interrupted, nothing is lost (run 'shunt export %s' to go on)", export->root.path,
-                 export->root.path);
-    return 128 + signal;
+    return signal ? export_interrupted(export, signal) : export->failed ? STATUS_FAILED : STATUS_OK;
 }
 
 /* Without the marker that goes, what comes back to its place would be an orphan. */
@@ -892,7 +895,7 @@ static int export_claimed(struct export *export)
     if (taken > 0)
         return export_yield(export);
     if (taken < 0)
-        return STATUS_FAILED;
+        return stopping() ? export_interrupted(export, stopping()) : STATUS_FAILED;
     int error = hold_look_at_root(&export->root);
     export_owners_init(&export->owners, export->options->careful ? NULL : export->options->owners, &export->root);
     int status = error < 0 ? STATUS_FAILED : export_held(export);

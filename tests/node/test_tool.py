@@ -621,6 +621,16 @@ def test_export_interrupted_and_run_again(shunt, union, number):
     assert len(os.listdir(union.root / "out")) == 20006
 
 
+def test_export_interrupted_while_it_waits_for_another_host(shunt, union):
+    """Its session may have ended; that is seen by its silence."""
+    union.hold(pid=1, host="elsewhere", lease=60)
+    process = subprocess.Popen([shunt.path, "export", union.root], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment())
+    assert b"is taken over after" in read_until(process.stderr, b"is taken over after")
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 128 + signal.SIGINT and out == b"" and b"to go on" in err, (process.returncode, err)
+
+
 def test_export_killed_and_run_again(shunt, union):
     many(union, 20000)
     process = subprocess.Popen([shunt.path, "export", "--progress", union.root], stdout=subprocess.PIPE,
