@@ -19,8 +19,10 @@
 #define CHUNK (1 << 20) /* after that much it is looked whether to stop */
 
 struct copy {
-    const char *where, *name;
+    int leaf;
+    const char *original; /* in the leaf */
     int directory;
+    const char *name; /* there */
     int from, to;
     char called[LAYOUT_UNFINISHED + 1]; /* the copy until it is whole */
     struct statx before;                /* the original */
@@ -35,7 +37,7 @@ static int copy_look(int fd, struct statx *stat)
 /* O_NONBLOCK: a FIFO in its place must not hold us. */
 static int copy_open_original(struct copy *copy)
 {
-    copy->from = sys_openat(AT_FDCWD, copy->where, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0);
+    copy->from = sys_openat(copy->leaf, copy->original, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0);
     if (copy->from < 0)
         return copy->from;
     int error = copy_look(copy->from, &copy->before);
@@ -253,7 +255,7 @@ static int copy_place(struct copy *copy)
         return error;
     error = copy_sync_name(copy);
     if (error == 0)
-        error = sys_unlinkat(AT_FDCWD, copy->where, 0);
+        error = sys_unlinkat(copy->leaf, copy->original, 0);
     if (error < 0)
         sys_unlinkat(copy->directory, copy->name, 0);
     return error;
@@ -272,9 +274,9 @@ static int copy_carry_out(struct copy *copy)
     return error == 0 ? removed : error;
 }
 
-int copy_into(const char *where, int directory, const char *name)
+int copy_into(int leaf, const char *original, int directory, const char *name)
 {
-    struct copy copy = {.where = where, .name = name, .directory = directory, .from = -1, .to = -1};
+    struct copy copy = {.leaf = leaf, .original = original, .directory = directory, .name = name, .from = -1, .to = -1};
     int error = copy_open_original(&copy);
     if (error == 0 && !(copy.buffer = malloc(CHUNK)))
         error = -ENOMEM;

@@ -17,10 +17,10 @@ enum copy_refusal {
     COPY_DIFFERS,    /* what was read back is not what was written */
 };
 
-/* Moves the file at the path `where` into the directory (which may be O_PATH), under `name`. 0, a positive
+/* Moves the file `original` of a leaf into the directory (both may be O_PATH), under `name`. 0, a positive
  * enum copy_refusal, -EEXIST if that name is taken, -EINTR if the tool is to stop, or another -errno; in all
  * those cases everything is as it was. */
-int copy_into(const char *where, int directory, const char *name);
+int copy_into(int leaf, const char *original, int directory, const char *name);
 
 /* Why, as a part of a sentence about the file. */
 const char *copy_words(enum copy_refusal);

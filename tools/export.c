@@ -193,9 +193,10 @@ static void export_complain_across(struct export *export, const char *where)
 }
 
 /* -ECANCELED: refused after a complaint, and left where it is; the others go on. */
-static int export_copy_file(struct export *export, const char *where, const struct folder *folder, const char *name)
+static int export_copy_file(struct export *export, const char *where, const struct folder *folder,
+                            const struct union_name *name)
 {
-    int answer = copy_into(where, folder->fd, name);
+    int answer = copy_into(export->leaf_fd, name->on_disk, folder->fd, name->name);
     export->copied += answer == 0;
     if (answer <= 0)
         return answer;
@@ -238,7 +239,7 @@ static bool export_has_left(const struct export *export, const struct union_name
 }
 
 /* The leaf of one file, kept for those after it. A file system that is asked for each part of a path is asked for the names
- * alone. */
+ * alone; and whoever may write below .shunt cannot make it another place once it is open. */
 static int export_open_leaf(struct export *export, const struct folder *folder, const struct union_name *name)
 {
     char path[PATH_MAX];
@@ -247,8 +248,8 @@ static int export_open_leaf(struct export *export, const struct folder *folder, 
         return 0;
     export_close_leaf(export, folder);
     text_init(&t, path, sizeof path);
-    layout_leaf(&t, export->root.path, export->root.branches[name->branch - 1], folder->listing.marker.mirror, name->leaf);
-    export->leaf_fd = text_ok(&t) ? sys_openat(AT_FDCWD, path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0) : -ENAMETOOLONG;
+    layout_leaf(&t, "", export->root.branches[name->branch - 1], folder->listing.marker.mirror, name->leaf);
+    export->leaf_fd = text_ok(&t) ? disk_open_below(export->root.path, path + 1) : -ENAMETOOLONG;
     export->branch = name->branch;
     export->leaf = name->leaf;
     return export->leaf_fd < 0 ? export->leaf_fd : 0;
@@ -271,7 +272,7 @@ static int export_move_file(struct export *export, const char *where, const stru
         export->linked[export->linked_count++] = name;
     if (export->linked_count == LINKED_MAX)
         export_unlink_linked(export, folder);
-    return error == -EXDEV && export->options->copy ? export_copy_file(export, where, folder, name->name) : error;
+    return error == -EXDEV && export->options->copy ? export_copy_file(export, where, folder, name) : error;
 }
 
 static int export_complain_fixed(struct export *export, const char *where)

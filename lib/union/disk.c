@@ -232,6 +232,17 @@ static int disk_step(int fd, const char *path, size_t length)
     return next;
 }
 
+int disk_open_below(const char *root, const char *path)
+{
+    int fd = sys_openat(AT_FDCWD, root, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+    while (fd >= 0 && *path != '\0') {
+        const size_t length = strcspn(path, "/");
+        fd = disk_step(fd, path, length);
+        path += length + strspn(path + length, "/");
+    }
+    return fd;
+}
+
 int disk_look_freshly(const char *root, const char *path, struct statx *parent, struct statx *stat)
 {
     const int fresh = AT_SYMLINK_NOFOLLOW | AT_STATX_FORCE_SYNC;

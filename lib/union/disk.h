@@ -26,6 +26,8 @@ int disk_canonical(int directory, char *to, size_t size);
 ssize_t disk_read(int dir, const char *name, char *to, size_t size);
 /* ... of an open one, whatever it is. */
 ssize_t disk_read_all(int fd, char *to, size_t size);
+/* The directory at root/path, to which no symbolic link below the root leads: O_PATH, or -errno. */
+int disk_open_below(const char *root, const char *path);
 /* What is at root/path, whatever this node's kernel remembers: the attributes of each directory on the way are asked for first,
  * after which an NFS client looks names up again (nfs_check_verifier of Linux 6.1) and others have nothing to look up. `parent`
  * is the last directory that was reached (STATX_NLINK, and if it holds the name, what dirid_of needs), with inode number 0

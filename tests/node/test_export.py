@@ -5,6 +5,7 @@
 import itertools
 import json
 import os
+import pathlib
 import re
 import shutil
 import signal
@@ -13,6 +14,7 @@ import subprocess
 import pytest
 
 from conftest import HERE, PYTHON, assert_plain, redirected_files, run
+from daemons import wait_until
 from union_on_disk import Union
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="mounts, owners and capabilities are root's")
@@ -209,6 +211,48 @@ def test_a_file_with_two_links_is_not_copied(shunt, area, private):
     scene.export().check()
     scene.assert_exported()
     scene.umount()
+
+
+def make_one(root):
+    union = Union(root)
+    union.put("n1.1", union.mark("out", 1), "a", "words")
+
+
+def stopped_when_listed(shunt, root):
+    """An export that stands still when it has listed a directory, before it renames the first file: its tracer, and it."""
+    traced = ["strace", "-qq", "-e", "trace=getdents64,renameat2"]
+    run([*traced, "-o", root.parent / "calls", shunt.path, "export", root]).check()
+    number = (root.parent / "calls").read_text().split("renameat2(")[0].count("getdents64(")
+    shutil.rmtree(root)
+    make_one(root)
+    tracer = subprocess.Popen([*traced, "-o", root.parent / "calls", "-e", f"inject=getdents64:signal=SIGSTOP:when={number}", shunt.path,
+                               "export", root], stderr=subprocess.PIPE, text=True)
+    wait_until(lambda: "stopped by SIGSTOP" in (root.parent / "calls").read_text())
+    return tracer, int(pathlib.Path(f"/proc/{tracer.pid}/task/{tracer.pid}/children").read_text())
+
+
+@pytest.mark.unsanitized
+@pytest.mark.parametrize("part", [4, 3, 2])
+def test_a_part_of_a_branch_that_is_replaced_by_a_link_meanwhile(shunt, area, part):
+    """Whoever owns the root does it while the superuser exports: nothing of another place comes to it."""
+    root, elsewhere = area / "root", area / "elsewhere"
+    make_one(root)
+    tracer, export = stopped_when_listed(shunt, root)
+    leaf = next(root.glob(".shunt/b/n1.1/out-*/0"))
+    replaced = pathlib.Path(*leaf.parts[:len(root.parts) + part + 1])
+    secret = elsewhere / leaf.relative_to(replaced) / "a"
+    secret.parent.mkdir(parents=True)
+    secret.write_text("secret")
+    replaced.rename(area / "aside")
+    replaced.symlink_to(elsewhere)
+    os.kill(export, signal.SIGCONT)
+    tracer.communicate(timeout=60)
+    assert tracer.returncode == 1 and secret.read_text() == "secret"
+    assert not (root / "out" / "a").exists()
+    replaced.unlink()
+    (area / "aside").rename(replaced)
+    shunt("export", root).check()
+    assert (root / "out" / "a").read_text() == "words"
 
 
 @pytest.fixture
