@@ -107,6 +107,8 @@ static int live_pass_refuse(struct live *live, const char *path, int error)
     else if (error == -EXDEV)
         error_report("%s: cannot be renamed to another file system, mount or project quota (it stays until the session ends)",
                      path);
+    else if (error == -EPERM)
+        error_report("%s: not permitted (run 'chattr -i -a' on it or its directory, or this as its owner)", path);
     else
         error_report_path(path, error);
     return 0;

@@ -278,3 +278,18 @@ def test_what_a_program_without_shunt_made_is_not_replaced(pair, before):
     assert done.returncode == 1 and report["files"] == 29 and report["refused"] == 1 and not report["complete"]
     assert f"{pair.root}/out/a.3: " in done.stderr and done.stderr.count("\n") == 1
     assert away(pair) == ["a.3"] and (pair.root / "out" / "a.3").read_text() == "native"
+
+
+def test_what_is_immutable_stays(pair):
+    make(pair, "a", 3)
+    fixed = next(pair.root.glob(".shunt/b/a.*/*/*/a.1"))
+    if subprocess.run(["chattr", "+i", fixed], check=False).returncode != 0:
+        pytest.skip("chattr takes the superuser, and a file system that knows it")
+    try:
+        wait_until_quiet(pair)
+        done = pair.tool("export", "--live", "--quiet", QUIET, "--node", "a", pair.root)
+    finally:
+        subprocess.run(["chattr", "-i", fixed], check=True)
+    done.check(1)
+    assert done.err == f"shunt: {pair.root}/out/a.1: not permitted (run 'chattr -i -a' on it or its directory, or this as its owner)\n"
+    assert away(pair) == ["a.1"]
