@@ -401,7 +401,7 @@ static int listing_judge_foreign(struct reader *reader)
     if (!census_holds_owner(reader->root, &listing->marker, reader->path))
         return listing_claim(reader);
     if (reader->flags & LISTING_SETTLE)
-        sys_unlinkat(reader->directory, LAYOUT_MARKER, 0);
+        marker_remove(reader->directory);
     listing->marked = false;
     return 0;
 }

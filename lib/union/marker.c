@@ -135,7 +135,7 @@ int marker_write(int directory, const struct marker *marker)
     return error;
 }
 
-int marker_replace(int directory, const struct marker *marker)
+static int marker_replace_anyhow(int directory, const struct marker *marker)
 {
     char name[LAYOUT_UNFINISHED + 1];
     int error = marker_write_temporary(directory, marker, name, sizeof name);
@@ -144,5 +144,37 @@ int marker_replace(int directory, const struct marker *marker)
     error = sys_renameat2(directory, name, directory, LAYOUT_MARKER, 0);
     if (error < 0)
         sys_unlinkat(directory, name, 0);
+    return error;
+}
+
+/* A user who may not set it has changed a directory of another user, whose time it is then. */
+static void marker_put_back_time(int directory, const struct statx *before)
+{
+    const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, {before->stx_mtime.tv_sec, before->stx_mtime.tv_nsec}};
+    char proc[DISK_PROC_SIZE];
+    disk_proc(proc, directory);
+    sys_utimensat(AT_FDCWD, proc, times, 0);
+}
+
+int marker_replace(int directory, const struct marker *marker)
+{
+    struct statx before;
+    int error = sys_statx(directory, "", AT_EMPTY_PATH, STATX_MTIME, &before);
+    if (error < 0)
+        return error;
+    error = marker_replace_anyhow(directory, marker);
+    marker_put_back_time(directory, &before);
+    return error;
+}
+
+int marker_remove(int directory)
+{
+    struct statx before;
+    int error = sys_statx(directory, "", AT_EMPTY_PATH, STATX_MTIME, &before);
+    if (error < 0)
+        return error;
+    error = sys_unlinkat(directory, LAYOUT_MARKER, 0);
+    if (error == 0)
+        marker_put_back_time(directory, &before);
     return error;
 }

@@ -46,5 +46,7 @@ void marker_name(struct marker *);
 int marker_read(int directory, struct marker *);
 /* Writes a new marker, whole or not at all; -EEXIST if one is there. */
 int marker_write(int directory, const struct marker *);
-/* Replaces the marker at once (rename of a temporary file). */
+/* Replaces the marker at once (rename of a temporary file), or removes it. The directory's mtime stays, which tells of names
+ * that an application knows: what others make or remove there meanwhile is in its ctime alone. */
 int marker_replace(int directory, const struct marker *);
+int marker_remove(int directory);

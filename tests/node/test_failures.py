@@ -879,6 +879,25 @@ def test_a_redirected_directory_is_moved_natively(between):
     assert between.names("moved") == ["a", "b", "c"] and not (between.root / "out").exists()
 
 
+def test_a_listing_leaves_a_directory_the_time_of_its_last_change(between):
+    """A marker is rewritten where its directory has moved to, or was copied to with its root, and removed from a copy of it."""
+    when = 10**18 + 7
+    os.rename(between.root / "out", between.root / "moved")
+    os.utime(between.root / "moved", ns=(when, when))
+    run(["cp", "-a", between.root / "moved", between.root / "copy"]).check()
+    other = Session(between.shunt, between.root.parent / "other", between.run_base)
+    for session in between, other:
+        session.start().check()
+        assert session.names("moved") == ["a", "b"] and session.names("copy") == []
+        for name in "moved", "copy":
+            assert session.exec("stat", "-c", "%.9Y", session.root / name).check() == "1000000000.000000007\n", name
+        session.stop().check()
+        assert [(session.root / name).stat().st_mtime_ns for name in ("moved", "copy")] == [when, when]
+        assert not (session.root / "copy" / ".shunt-dir").exists()
+        if session is between:
+            run(["cp", "-a", between.root, other.root]).check()
+
+
 def test_a_redirected_directory_is_removed_natively(between):
     run(["rm", "-rf", between.root / "out"]).check()
     (between.root / "out").mkdir()
