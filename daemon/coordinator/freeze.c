@@ -24,6 +24,7 @@
 #include "home/route.h"
 #include "reply/answer_queue.h"
 #include "rpc/collective.h"
+#include "union/marker.h"
 #include "union/mirror.h"
 
 /* What every daemon does. */
@@ -79,7 +80,7 @@ static void freeze_carry_out(struct disk_job *job, const struct shuntd *shuntd)
         freeze->result = mirror_remove(branch, freeze->mirror);
     }
     if (freeze->result == 0)
-        freeze->result = sys_unlinkat(trunk, LAYOUT_MARKER, 0);
+        freeze->result = marker_remove(trunk); /* the rmdir may be refused */
     if (trunk >= 0)
         sys_close(trunk);
 }

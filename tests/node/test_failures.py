@@ -898,6 +898,23 @@ def test_a_listing_leaves_a_directory_the_time_of_its_last_change(between):
             run(["cp", "-a", between.root, other.root]).check()
 
 
+def test_a_removal_that_is_refused_leaves_a_directory_its_time(started):
+    """Its marker has gone by then."""
+    above = started.root / "above"
+    script = "mkdir -p above/d; echo 1 >above/d/a; echo 2 >above/d/b; rm above/d/*; touch -d 2001-01-01 above/d; stat -c %Y above/d"
+    told = "stat -c %Y above/d; ls -A above/d"
+    before = started.exec("sh", "-c", script, cwd=started.root).check()
+    assert (above / "d" / ".shunt-dir").exists()
+    if subprocess.run(["chattr", "+i", above], check=False).returncode != 0:
+        pytest.skip("chattr takes the superuser, and a file system that knows it")
+    try:
+        refused = started.exec("sh", "-c", f"rmdir above/d; {told}", cwd=started.root)
+    finally:
+        subprocess.run(["chattr", "-i", above], check=True)
+    assert "not permitted" in refused.err and refused.check() == before
+    started.exec("rmdir", above / "d").check()
+
+
 def test_a_redirected_directory_is_removed_natively(between):
     run(["rm", "-rf", between.root / "out"]).check()
     (between.root / "out").mkdir()
