@@ -52,6 +52,7 @@ struct export
     size_t files, copied, looked, about, directories, conflicts, orphans;
     bool blind;                /* not all of the trunk was seen: a mirror without a marker need not be an orphan */
     char hidden[2 * PATH_MAX]; /* ... as the first directory that cannot be read or reached, or "" */
+    bool hides;                /* ... and that is one of the user's own, in which a marker may be */
     bool failed;               /* something was complained of */
     bool hopeless;             /* ... that will be so everywhere */
 };
@@ -518,12 +519,22 @@ static void export_finish_asides(struct export *export, size_t most)
     }
 }
 
+static void export_note_hidden(struct export *export, const struct walk *walk)
+{
+    const bool hides = walk->before.stx_uid == geteuid() && geteuid() != 0;
+    if (export->hidden[0] == '\0' || (hides && !export->hides))
+        export_place(export, walk->folder.path, export->hidden);
+    export->hides |= hides;
+}
+
 /* A directory without a marker may have been touched too: LISTING_SETTLE takes away one that was copied. */
 static void export_folder(struct export *export, struct walk *walk)
 {
     const struct folder *folder = &walk->folder;
     struct statx now;
     export->conflicts += folder->listing.conflicts;
+    if (folder->listing.trunk_unlisted)
+        export_note_hidden(export, walk);
     if (!folder->listing.marked) {
         if (folder_stat(folder, walk->root, NULL, &now) == 0 &&
             (now.stx_mtime.tv_sec != walk->before.stx_mtime.tv_sec || now.stx_mtime.tv_nsec != walk->before.stx_mtime.tv_nsec))
@@ -537,16 +548,16 @@ static void export_folder(struct export *export, struct walk *walk)
         export_note(export, folder->path, folder->listing.marker.mirror, error);
 }
 
-/* A directory was not listed. One that cannot be seen is no fault, unless files are left that may be its. */
-static void export_pass_over(struct export *export, const struct folder *folder, int error)
+/* A directory was not listed. One that cannot be seen is no fault, unless something is left that may be its. */
+static void export_pass_over(struct export *export, const struct walk *walk, int error)
 {
     char where[2 * PATH_MAX];
-    export_place(export, folder->path, where);
+    export_place(export, walk->folder.path, where);
     export->blind = true;
     if (error != -EACCES && error != -ENAMETOOLONG)
         export_fail(export, where, error);
-    else if (export->hidden[0] == '\0')
-        snprintf(export->hidden, sizeof export->hidden, "%s", where);
+    else
+        export_note_hidden(export, walk);
 }
 
 static void export_trunk(struct export *export)
@@ -567,7 +578,7 @@ static void export_trunk(struct export *export)
             export_folder(export, &walk);
             continue;
         }
-        export_pass_over(export, &walk.folder, more);
+        export_pass_over(export, &walk, more);
     }
     export_finish_asides(export, 0);
     export->blind |= walk.partial || export->hopeless;
@@ -606,7 +617,7 @@ static void export_complain_left(struct export *export, const struct mirror_foun
     export->failed = true;
 }
 
-/* What no directory claimed. An empty mirror holds nothing that could be lost. */
+/* What no directory claimed. An empty mirror holds nothing that could be lost, but its marker may still be found. */
 static void export_look_at_mirrors(struct export *export)
 {
     struct mirrors mirrors;
@@ -621,11 +632,12 @@ static void export_look_at_mirrors(struct export *export)
         const struct mirror_found *mirror = &mirrors.all[i];
         if (mirror->known)
             continue;
-        if (!mirror->foreign && mirror->files == 0 && !export->options->dry_run &&
+        const bool is_empty = !mirror->foreign && mirror->files == 0 && !export->hides;
+        if (is_empty && !export->options->dry_run &&
             mirrors_branch_path(&export->root, mirror->branch, path, sizeof path) == 0 &&
             mirror_remove(path, mirror->name) == 0)
             continue;
-        if (!mirror->foreign && mirror->files == 0)
+        if (is_empty)
             continue;
         export->orphans += !mirror->foreign && !export->blind;
         export_complain_left(export, mirror);

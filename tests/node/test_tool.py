@@ -728,6 +728,22 @@ def test_export_of_files_of_a_directory_that_is_closed(shunt, user, area, mode):
     assert snapshot(union.root) == {"closed": None, "closed/b": "closed", "out": None, "out/b": "out"}
 
 
+@pytest.mark.parametrize("mode", [0o311, 0])
+def test_export_leaves_no_marker_in_a_directory_that_is_closed(shunt, user, area, mode):
+    """All files of the redirected directory in it were removed; its marker is there, and that cannot be seen."""
+    union = Union(area / "root")
+    union.leaf("n1.1", union.mark("closed/out", 1))
+    union.put("n1.1", union.mark("other", 2), "b", "other")
+    give(union.root, user)
+    (union.root / "closed").chmod(mode)
+    result = as_user(user, shunt, area, ["export", union.root])
+    result.check(1)
+    assert f"as {union.root}/closed may be" in result.err and result.err.count("\n") == 1, result.err
+    (union.root / "closed").chmod(0o755)
+    as_user(user, shunt, area, ["export", union.root]).check()
+    assert snapshot(union.root) == {"closed": None, "closed/out": None, "other": None, "other/b": "other"}
+
+
 @pytest.fixture
 def too_deep(union):
     """A directory with files in a branch, as are those of the directories in it: but one, to which no path leads."""
