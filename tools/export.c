@@ -240,7 +240,7 @@ static bool export_has_left(const struct export *export, const struct union_name
 }
 
 /* The leaf of one file, kept for those after it. A file system that is asked for each part of a path is asked for the names
- * alone; and whoever may write below .shunt cannot make it another place once it is open. */
+ * alone; and those who may write below .shunt cannot make it another place once it is open. */
 static int export_open_leaf(struct export *export, const struct folder *folder, const struct union_name *name)
 {
     char path[PATH_MAX];

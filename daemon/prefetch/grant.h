@@ -4,7 +4,7 @@
 
 /* Names that were asked for ahead (prefetch.h) are granted to the process that is to ask for them, in its queue pair
  * (request/channel.h): it takes a grant, makes, removes or renames the file and says so there, without a question and without
- * waking anybody.
+ * waking the daemon.
  *
  * To this daemon a grant that was taken is a CREATE, UNLINK or RENAME that was answered at that very moment, and one that is
  * done a COMMIT, UNLINKED or RENAMED that lies in the ring: it is seen when the queue pair is looked at, and before anything

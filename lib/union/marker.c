@@ -156,10 +156,16 @@ static void marker_put_back_time(int directory, const struct statx *before)
     sys_utimensat(AT_FDCWD, proc, times, 0);
 }
 
+/* Another node may have changed it just now. */
+static int marker_look_at_time(int directory, struct statx *stat)
+{
+    return sys_statx(directory, "", AT_EMPTY_PATH | AT_STATX_FORCE_SYNC, STATX_MTIME, stat);
+}
+
 int marker_replace(int directory, const struct marker *marker)
 {
     struct statx before;
-    int error = sys_statx(directory, "", AT_EMPTY_PATH, STATX_MTIME, &before);
+    int error = marker_look_at_time(directory, &before);
     if (error < 0)
         return error;
     error = marker_replace_anyhow(directory, marker);
@@ -170,7 +176,7 @@ int marker_replace(int directory, const struct marker *marker)
 int marker_remove(int directory)
 {
     struct statx before;
-    int error = sys_statx(directory, "", AT_EMPTY_PATH, STATX_MTIME, &before);
+    int error = marker_look_at_time(directory, &before);
     if (error < 0)
         return error;
     error = sys_unlinkat(directory, LAYOUT_MARKER, 0);

@@ -234,7 +234,7 @@ def stopped_when_listed(shunt, root):
 @pytest.mark.unsanitized
 @pytest.mark.parametrize("part", [4, 3, 2])
 def test_a_part_of_a_branch_that_is_replaced_by_a_link_meanwhile(shunt, area, part):
-    """Whoever owns the root does it while the superuser exports: nothing of another place comes to it."""
+    """By the owner of the root, while the superuser exports: nothing of another place comes to it."""
     root, elsewhere = area / "root", area / "elsewhere"
     make_one(root)
     tracer, export = stopped_when_listed(shunt, root)
