@@ -32,7 +32,7 @@ static __attribute__((noinline)) void wrap_exec_promote_found(int at, const char
 {
     struct target t;
     if (target_find_text(&t, at, path, TARGET_FOLLOW | TARGET_ALIAS) == TARGET_MANAGED)
-        operate_promote(&t); /* if it fails the program is not found, and the caller hears of it */
+        operate_promote(&t); /* if it fails the caller hears of it (exec_error) */
 }
 
 static void wrap_exec_promote_one(int at, const char *path)
@@ -463,11 +463,13 @@ static __attribute__((noinline)) int wrap_exec_error_found(int at, const char *p
 {
     struct target t;
     int how = target_find_text(&t, at, path, TARGET_FOLLOW | TARGET_ALIAS);
+    const bool is_kept = how == TARGET_MANAGED && target_is_away(&t);
     if (how == TARGET_MANAGED)
         target_done(&t);
-    return how == -ENOTDIR || how == -ELOOP ? -how : ENOENT;
+    return how == -ENOTDIR || how == -ELOOP ? -how : is_kept ? EACCES : ENOENT;
 }
 
+/* It is there, but could not be moved to the trunk: EACCES. */
 int exec_error(int at, const char *path, int error)
 {
     if (error != ENOENT || strchr(path, '/') == NULL || !process_has_roots() || target_is_dead_end(at, path, TARGET_FOLLOW))

@@ -411,6 +411,17 @@ if IS_SUPERUSER:
         assert mine.names("out") == ["file"]
         mine.stop().check()
 
+    def test_a_program_in_a_directory_that_has_been_closed(everybodys):
+        """It cannot be moved to the trunk, where programs are executed: the shell says why, and where it is open again it can."""
+        session = as_nobody(everybodys)
+        closed = session.root / "closed"
+        script = f"""mkdir {closed}; cp /bin/true {closed}/program; chmod 555 {closed}; {closed}/program; echo $?
+            chmod 755 {closed}; {closed}/program; chmod 555 {closed}; {closed}/program; echo $?"""
+        session.start().check()
+        result = session.exec("sh", "-c", script)
+        assert result.check() == "126\n0\n" and "Permission denied" in result.err, result
+        session.stop().check()
+
     def test_a_session_directory_that_cannot_be_read(everybodys):
         mine = Session(Shunt(everybodys / "build"), everybodys / "root", everybodys / "run")
         theirs = as_nobody(everybodys)
