@@ -40,6 +40,7 @@
 #define OWN 5                   /* names of a worker's own, in each of p and q */
 #define BELOW 2                 /* in its own directory */
 #define FOUGHT_FOR 2            /* names that everybody replaces and removes, in each of p and q */
+#define ROW 12                  /* names that are made, renamed and removed one after the other: some of them are granted */
 #define PATH_SIZE 64
 
 enum operation {
@@ -58,8 +59,8 @@ enum operation {
 };
 
 /* What is done how often; with own files if it is the letter of an operation. */
-enum { MOVE_DIRECTORY = 'D', CONTEST = 'X', CONTEST_BY_LINK = 'L', REPLACE = 'R', REMOVE = 'U' };
-static const char deck[] = "ffccccccccwwaaauuuuurrrrrnnelllmdssssDXXXLLRRRRUU";
+enum { MOVE_DIRECTORY = 'D', CONTEST = 'X', CONTEST_BY_LINK = 'L', REPLACE = 'R', REMOVE = 'U', IN_A_ROW = 'W' };
+static const char deck[] = "ffccccccccwwaaauuuuurrrrrnnelllmdssssDXXXLLRRRRUUW";
 
 static struct {
     unsigned number, contests;
@@ -284,6 +285,25 @@ static void worker_replace(void)
     worker_operate(RENAME, from, fought_for(to));
 }
 
+static void worker_each_of_row(enum operation operation, char side, char old, char new)
+{
+    char from[PATH_SIZE], to[PATH_SIZE] = "-";
+    for (unsigned i = 0; i < ROW && !is_told_to_end; i++) {
+        snprintf(from, sizeof from, "%c/%c%u-1%02u", side, old, run.number, i);
+        if (operation == RENAME)
+            snprintf(to, sizeof to, "%c/%c%u-1%02u", side, new, run.number, i);
+        worker_operate(operation, from, to);
+    }
+}
+
+static void worker_row(void)
+{
+    const char side = worker_side();
+    worker_each_of_row(CREATE, side, 's', '-');
+    worker_each_of_row(RENAME, side, 's', 'w');
+    worker_each_of_row(UNLINK, side, 'w', '-');
+}
+
 static void move_own_directory(void)
 {
     char from[PATH_SIZE], to[PATH_SIZE];
@@ -329,6 +349,9 @@ static void do_something(char what)
         break;
     case REMOVE:
         worker_operate(UNLINK, fought_for(path), "-");
+        break;
+    case IN_A_ROW:
+        worker_row();
         break;
     case SYNC:
         worker_operate(SYNC, worker_below(2) == 0 ? "p" : "q", "-");
