@@ -2,6 +2,8 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #include "orphans.h"
 
+#include <string.h>
+
 #include "base/clock.h"
 #include "mirrors.h"
 #include "session/session.h"
@@ -50,12 +52,23 @@ static bool orphans_has_mirrors(const struct union_root *root)
     return any;
 }
 
+static void orphans_report_stray(const struct union_root *root)
+{
+    char stray[MIRRORS_STRAY_MAX];
+    if (mirrors_find_stray(root, true, stray))
+        error_report("%s/" LAYOUT_BRANCHES
+                     "/%s: warning: is not a %s, and what may be in it will not be shown (move it back to "
+                     "its place if it was one, else elsewhere)",
+                     root->path, stray, strchr(stray, '/') != NULL ? "mirror" : "branch");
+}
+
 void orphans_report(const char *path)
 {
     struct union_root root;
     struct mirror_names known = {0};
     if (session_is_served(path) || union_root_init(&root, path, 0) < 0)
         return;
+    orphans_report_stray(&root);
     size_t files = orphans_has_mirrors(&root) && orphans_collect(&root, &known) ? orphans_count_files(&root, &known) : 0;
     if (files > 0)
         error_report("%s: warning: %zu file%s of a directory that is gone will not be shown (run 'shunt fsck %s')", root.path,

@@ -504,6 +504,16 @@ def test_export_with_something_foreign_in_a_mirror(shunt, union):
 
 
 @pytest.mark.parametrize("moved", ["b/n1.1", "b/n1.1/MIRROR"])
+def test_it_is_said_before_a_session_that_a_part_of_a_branch_is_elsewhere(shunt, union, moved):
+    """Its names are not shown."""
+    place = union.root / ".shunt" / moved.replace("MIRROR", next(union.root.glob(".shunt/b/n1.1/out-*")).name)
+    aside = place.rename(f"{place}.aside")
+    result = shunt("run", "--root", union.root, "--export", "never", "--", "true")
+    result.check()
+    assert f"{aside}: warning: is not a " in result.err and result.err.count("\n") == 1, result.err
+
+
+@pytest.mark.parametrize("moved", ["b/n1.1", "b/n1.1/MIRROR"])
 @pytest.mark.parametrize("link", [True, False])
 def test_export_changes_nothing_while_a_part_of_a_branch_is_elsewhere(shunt, union, moved, link):
     """It was moved, or moved and replaced by a link: without the markers its files would be those of no directory."""
