@@ -26,7 +26,7 @@ void catalogue_close(struct catalogue *c)
 
 int catalogue_begin(struct catalogue *c)
 {
-    return c->file >= 0 ? -EROFS : environment_begin(c);
+    return c->is_copy ? -EROFS : environment_begin(c);
 }
 
 int catalogue_end(struct catalogue *c)

@@ -26,7 +26,8 @@ struct catalogue;
  * at a time in a process. -ENOSPC, -EACCES, ... */
 int catalogue_open(struct catalogue **, const char *path, struct dirid root);
 /* A copy, which is read as a whole first to see that it is undamaged. -ENOENT; -ESTALE: of another root; -EBADMSG: of another
- * format, byte order or word size, cut short or damaged, or no regular file. */
+ * format, byte order or word size, cut short or damaged, or no regular file; -EMFILE: half of this process's descriptors are
+ * taken. */
 int catalogue_open_copy(struct catalogue **, int directory, const char *name, struct dirid root);
 /* Takes NULL. What was put since catalogue_begin is undone, unless it was committed before its end (see there). */
 void catalogue_close(struct catalogue *);

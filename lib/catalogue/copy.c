@@ -8,6 +8,7 @@
 #include <linux/memfd.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
@@ -221,16 +222,28 @@ static int copy_hold(int file)
     return error;
 }
 
+/* It has a descriptor for as long as it is open, and a root has any number of them: half of a process's are for all else. */
+static int copy_leaves_room(struct catalogue *c)
+{
+    struct rlimit limit;
+    int file;
+    const int code = mdb_env_get_fd(c->env, &file);
+    if (code != 0 || getrlimit(RLIMIT_NOFILE, &limit) != 0)
+        return environment_error(code);
+    return (rlim_t)file < limit.rlim_cur / 2 ? 0 : -EMFILE;
+}
+
 /* By its descriptor, so that what was verified is what LMDB maps, whatever has the name meanwhile. */
-static int copy_open(struct catalogue *c, struct dirid root)
+static int copy_open(struct catalogue *c, int file, struct dirid root)
 {
     char proc[DISK_PROC_SIZE];
     uint64_t bytes;
-    int error = copy_verify(c->file, root, &bytes);
+    int error = copy_verify(file, root, &bytes);
     if (error < 0)
         return error;
-    disk_proc(proc, c->file);
-    return environment_open(c, proc, COPY_FLAGS, (size_t)bytes, root);
+    disk_proc(proc, file);
+    error = environment_open(c, proc, COPY_FLAGS, (size_t)bytes, root);
+    return error == 0 ? copy_leaves_room(c) : error;
 }
 
 int catalogue_open_copy(struct catalogue **catalogue, int directory, const char *name, struct dirid root)
@@ -243,12 +256,11 @@ int catalogue_open_copy(struct catalogue **catalogue, int directory, const char 
     if ((file = copy_hold(file)) < 0)
         return file;
     int error = environment_create(&c);
-    if (error < 0) {
-        sys_close(file);
-        return error;
+    if (error == 0) {
+        c->is_copy = true;
+        error = copy_open(c, file, root);
     }
-    c->file = file;
-    error = copy_open(c, root);
+    sys_close(file);
     if (error < 0)
         environment_close(c);
     else

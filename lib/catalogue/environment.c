@@ -56,7 +56,6 @@ int environment_create(struct catalogue **catalogue)
     *catalogue = calloc(1, sizeof **catalogue);
     if (*catalogue == NULL)
         return -ENOMEM;
-    (*catalogue)->file = -1;
     pthread_rwlock_init(&(*catalogue)->map, NULL);
     return 0;
 }
@@ -76,8 +75,6 @@ void environment_close(struct catalogue *c)
     if (c == NULL)
         return;
     environment_stop(c);
-    if (c->file >= 0)
-        sys_close(c->file);
     pthread_rwlock_destroy(&c->map);
     free(c->path);
     free(c);

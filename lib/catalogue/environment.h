@@ -17,11 +17,11 @@ struct catalogue {
     MDB_env *env;
     struct dirid root;
     MDB_dbi about, directories, names, markers;
-    MDB_txn *batch;       /* NULL without one */
-    size_t page;          /* bytes */
-    uint64_t reserved;    /* so many new pages what was put since the last commit takes at most */
-    int failed;           /* -errno once nothing works any more */
-    int file;             /* of a copy; -1 */
+    MDB_txn *batch;    /* NULL without one */
+    size_t page;       /* bytes */
+    uint64_t reserved; /* so many new pages what was put since the last commit takes at most */
+    int failed;        /* -errno once nothing works any more */
+    bool is_copy;
     char *path;           /* of the live one; NULL */
     pthread_rwlock_t map; /* read: a transaction to read is open; write: the map is moved */
 };

@@ -69,14 +69,16 @@ const struct listing_source *known_source(const struct known *known)
     return &known->source;
 }
 
-static void known_open_copy(struct known *known, size_t i)
+/* May another one be opened? */
+static bool known_open_copy(struct known *known, size_t i)
 {
     const int fd = sys_openat(known->branches, known->root->branches[i], O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
     if (fd < 0)
-        return;
-    if (catalogue_open_copy(&known->copies[i], fd, LAYOUT_CATALOGUE, known->root->id) == 0)
-        known->counts.copies++;
+        return fd != -EMFILE;
+    const int code = catalogue_open_copy(&known->copies[i], fd, LAYOUT_CATALOGUE, known->root->id);
+    known->counts.copies += code == 0;
     sys_close(fd);
+    return code != -EMFILE;
 }
 
 static void known_open_all(struct known *known, size_t count)
@@ -88,8 +90,8 @@ static void known_open_all(struct known *known, size_t count)
     text_add(&t, "/" LAYOUT_BRANCHES);
     known->branches =
         text_ok(&t) ? sys_openat(AT_FDCWD, path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0) : -ENAMETOOLONG;
-    for (size_t i = 0; known->branches >= 0 && i < count; i++)
-        known_open_copy(known, i);
+    for (size_t i = 0; known->branches >= 0 && i < count && known_open_copy(known, i); i++)
+        ;
     known->prefetches = known->prefetches && known->branches >= 0 && disk_has_server(known->branches);
     if (known->prefetches)
         known->walks = calloc(count + 1, sizeof *known->walks);

@@ -5,7 +5,8 @@
 /* The catalogues of a root as a source of listings (union/listing.h): the live one of this node's daemon, if it is the daemon
  * that asks, and the copies that ended sessions left in the branches. A directory's names are taken from whichever proves them.
  *
- * The copies are opened when a listing asks for the first time; each is read as a whole then. Thread-safe. */
+ * The copies are opened when a listing asks for the first time; each is read as a whole then. Once half of the
+ * descriptors of this process are taken, no more are opened: what others have is read from disk. Thread-safe. */
 
 #include "catalogue/catalogue.h"
 #include "union/listing.h"

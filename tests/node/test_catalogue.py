@@ -216,6 +216,30 @@ def test_tools_take_names_from_copies(shunt, root):
     assert f"{root / 'd' / 'new'}" in filled.tool("find", root / "d", "-type", "f").check().splitlines()
 
 
+def test_copies_of_more_branches_than_descriptors(shunt, root):
+    """What the copies leave is enough for all else: for the threads that list directories, and for a way down."""
+    filled = Root(shunt, root, "branch", ["prlimit", "--nofile=128:128"])
+    filled.fill()
+    filled.python("import os, sys\nfor i in range(100):\n os.makedirs(f'{sys.argv[1]}/all/d{i}/a/b/c')\n"
+                  " open(f'{sys.argv[1]}/all/d{i}/a/b/c/n', 'x').close()", root)
+    filled.stop().check()
+    expected = sorted(run([shunt.path, "names", root]).check().splitlines())
+    assert len(expected) == NAMES + 502
+    for number in range(150):
+        branch = root / ".shunt" / "b" / f"m{number}.1"
+        branch.mkdir()
+        shutil.copy2(copy_of(filled), branch)
+    assert sorted(filled.tool("names", root).check().splitlines()) == expected
+    assert len(filled.tool("find", root).check().splitlines()) == len(expected) + 1
+    assert len(filled.tool("ls", "-R", root).check().splitlines()) > len(expected)
+    assert filled.tool("tree", root).check().endswith(f"402 directories, {NAMES + 100} files, {NAMES + 100} of them redirected\n")
+    filled.start()
+    assert filled.names() == filled.on_disk() and is_taken(filled) > 0
+    daemon = json.loads(filled.tool("status", "--json", "--root", root).out)[0]["pid"]
+    assert len(os.listdir(f"/proc/{daemon}/fd")) < 100
+    filled.stop().check()
+
+
 @pytest.mark.parametrize("has_server", [False, True])
 def test_directories_are_read_ahead_where_a_server_is_asked(shunt, root, mounts, odd_file_system, has_server):
     """Only those in which many are looked up next: the one of the directories, and the branch, once some mirrors were looked up. Not
