@@ -929,6 +929,21 @@ def test_find_says_which_directory_it_may_not_list(shunt, user, area, mode, belo
     assert result.err == f"shunt: {union.root}/hidden: permission denied (ask its owner, or run this as its owner)\n"
 
 
+@pytest.mark.parametrize("words, name", [(("ls",), "hidden"), (("ls", "-l"), "hidden"), (("ls", "--json"), "hidden"), (("ls", "-R"), ""),
+                                         (("tree",), "hidden"), (("tree",), ""), (("tree", "--json"), "")])
+def test_ls_and_tree_say_which_directory_they_may_not_list(shunt, user, area, words, name):
+    union = Union(area / "root")
+    union.put("n1.1", union.mark("hidden", 1), "b", "first branch")
+    (union.root / "hidden" / "unseen").write_text("")
+    give(union.root, user)
+    (union.root / "hidden").chmod(0o311)
+    result = as_user(user, shunt, area, [*words, union.root / name])
+    (union.root / "hidden").chmod(0o755)
+    assert re.search(r"\bb\b", result.check(1)) and "unseen" not in result.out
+    shown = "hidden" if words[0] == "tree" and name == "" else f"{union.root}/hidden"
+    assert result.err == f"shunt: {shown}: permission denied (ask its owner, or run this as its owner)\n"
+
+
 # fsck
 
 

@@ -211,6 +211,8 @@ static void command_ls_json_names(struct ls *ls, const struct place *place, cons
 
 static void command_ls_print_folder(struct ls *ls, const struct place *place, const struct folder *folder, const char *shown)
 {
+    if (folder->listing.trunk_unlisted)
+        command_ls_fail(ls, shown, -EACCES);
     if (ls->json) {
         command_ls_json_names(ls, place, folder, shown);
         return;

@@ -77,7 +77,13 @@ static size_t command_tree_count_shown(const struct tree *tree, const struct lis
     return count;
 }
 
-static void command_tree_print_folder(struct tree *tree, const struct folder *folder, size_t depth);
+static void command_tree_print_folder(struct tree *tree, const struct folder *folder, const char *path, size_t depth);
+
+static void command_tree_fail(struct tree *tree, const char *path, int error)
+{
+    error_report_path(path, error);
+    tree->status = STATUS_FAILED;
+}
 
 /* Too large for so deep a stack. */
 struct below {
@@ -101,12 +107,10 @@ static void command_tree_print_below(struct tree *tree, const struct folder *abo
         below->folder.fd = -1;
     if (error == 0)
         error = depth < TREE_DEEP ? command_tree_open_below(tree, above, name, below) : -ENAMETOOLONG;
-    if (error == 0) {
-        command_tree_print_folder(tree, &below->folder, depth);
-    } else {
-        error_report_path(name, error);
-        tree->status = STATUS_FAILED;
-    }
+    if (error == 0)
+        command_tree_print_folder(tree, &below->folder, name, depth);
+    else
+        command_tree_fail(tree, name, error);
     if (below)
         folder_close(&below->folder);
     free(below);
@@ -128,8 +132,10 @@ static void command_tree_print_entry(struct tree *tree, const struct folder *fol
         json_close(&tree->json, '}');
 }
 
-static void command_tree_print_folder(struct tree *tree, const struct folder *folder, size_t depth)
+static void command_tree_print_folder(struct tree *tree, const struct folder *folder, const char *path, size_t depth)
 {
+    if (folder->listing.trunk_unlisted)
+        command_tree_fail(tree, path, -EACCES);
     size_t left = command_tree_count_shown(tree, &folder->listing);
     if (tree->as_json)
         json_open(&tree->json, "entries", '[');
@@ -148,7 +154,7 @@ static void command_tree_print_all(struct tree *tree, const struct folder *folde
 {
     if (!tree->as_json) {
         puts(path);
-        command_tree_print_folder(tree, folder, 1);
+        command_tree_print_folder(tree, folder, path, 1);
         printf("\n%zu director%s, %zu file%s, %zu of them redirected\n", tree->directories,
                tree->directories == 1 ? "y" : "ies", tree->files, tree->files == 1 ? "" : "s", tree->redirected);
         return;
@@ -156,7 +162,7 @@ static void command_tree_print_all(struct tree *tree, const struct folder *folde
     json_open(&tree->json, NULL, '{');
     json_text(&tree->json, "name", path);
     json_text(&tree->json, "type", "directory");
-    command_tree_print_folder(tree, folder, 1);
+    command_tree_print_folder(tree, folder, path, 1);
     json_close(&tree->json, '}');
 }
 
