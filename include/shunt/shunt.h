@@ -46,7 +46,8 @@ struct shunt_entry {
 
 /* *list is to be closed by the caller; NULL on failure. */
 SHUNT_API int shunt_list_open(struct shunt_list **list, const char *path);
-/* 1 with an entry, 0 at the end. Sorted by name, without `.` and `..`. */
+/* 1 with an entry, 0 at the end. Sorted by name, without `.` and `..`. -EACCES at the end: these are the names in branches; the
+ * trunk's directory may be searched, but not read. */
 SHUNT_API int shunt_list_next(struct shunt_list *, struct shunt_entry *);
 /* Takes NULL. */
 SHUNT_API void shunt_list_close(struct shunt_list *);

@@ -4,7 +4,10 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
 
+#include "union/conflict.h"
 #include "union/disk.h"
 
 #define PLACE_LINKS_MAX 40 /* as the kernel */
@@ -167,17 +170,42 @@ static int place_from_outside(struct place *place, struct channel *channel, int 
     return error < 0 ? error : 1;
 }
 
+/* A name of the folder's trunk, which may be searched but not listed. */
+static int place_look_unlisted(struct place *place, const char *name)
+{
+    struct statx stat;
+    const unsigned flags = AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT;
+    const int error = sys_statx(place->folder.fd, name, (int)flags, STATX_TYPE | STATX_INO, &stat);
+    const char *kept = error == 0 ? listing_keep(&place->folder.listing, name, strlen(name)) : NULL;
+    if (kept == NULL)
+        return error < 0 ? error : -ENOMEM;
+    place->unlisted =
+        (struct union_name){.name = kept, .on_disk = kept, .type = (uint8_t)IFTODT(stat.stx_mode), .ino = stat.stx_ino};
+    return 0;
+}
+
+static int place_look_in_folder(struct place *place, const char *name, const struct union_name **found)
+{
+    int error = folder_list(&place->folder, &place->root, 0);
+    if (error < 0)
+        return error;
+    *found = listing_find(&place->folder.listing, name, strlen(name));
+    if (*found != NULL)
+        return 0;
+    error = place->folder.listing.trunk_unlisted ? place_look_unlisted(place, name) : -ENOENT;
+    *found = &place->unlisted;
+    return error;
+}
+
 /* The name in the folder: 0, or 1 if `channel` goes on with a link's target. */
 static int place_look_up(struct place *place, struct channel *channel, unsigned flags)
 {
     if (layout_is_ours(channel->last, strlen(channel->last), !strcmp(place->folder.path, ".")))
         return -EINVAL;
-    int error = folder_list(&place->folder, &place->root, 0);
+    const struct union_name *found;
+    int error = place_look_in_folder(place, channel->last, &found);
     if (error < 0)
         return error;
-    const struct union_name *found = listing_find(&place->folder.listing, channel->last, strlen(channel->last));
-    if (!found)
-        return -ENOENT;
     if (found->type == DT_LNK && (flags & PLACE_FOLLOW || channel->slash)) {
         char canonical[PATH_MAX];
         error = folder_where(&place->folder, &place->root, NULL, canonical, sizeof canonical);

@@ -14,7 +14,8 @@ struct place {
     struct union_root root;
     struct known *known;            /* the source of its listings, NULL: there is none */
     struct folder folder;           /* the directory that holds it; or, with found NULL, it itself */
-    const struct union_name *found; /* in folder.listing */
+    const struct union_name *found; /* in folder.listing, or unlisted */
+    struct union_name unlisted;     /* what may not be listed, but is there */
 };
 
 enum {

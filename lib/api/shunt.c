@@ -75,7 +75,7 @@ int shunt_list_next(struct shunt_list *list, struct shunt_entry *entry)
 {
     const struct listing *listing = &list->place.folder.listing;
     if (list->at == listing->count)
-        return 0;
+        return listing->trunk_unlisted ? -EACCES : 0;
     const struct union_name *name = &listing->names[list->at++];
     *entry = (struct shunt_entry){.name = name->name, .ino = name->ino, .leaf = name->leaf, .type = name->type};
     if (name->branch > 0)

@@ -944,6 +944,35 @@ def test_ls_and_tree_say_which_directory_they_may_not_list(shunt, user, area, wo
     assert result.err == f"shunt: {shown}: permission denied (ask its owner, or run this as its owner)\n"
 
 
+def test_names_in_a_directory_that_may_only_be_searched(shunt, user, area):
+    """As natively: who knows a name finds it."""
+    union = Union(area / "root")
+    union.put("n1.1", union.mark("hidden", 1), "b", "first branch")
+    hidden = union.root / "hidden"
+    (hidden / "plain").write_text("in the trunk")
+    (hidden / "sub").mkdir()
+    (hidden / "sub" / "below").write_text("")
+    (hidden / "link").symlink_to("plain")
+    give(union.root, user)
+    hidden.chmod(0o311)
+    tool = lambda *words: as_user(user, shunt, area, words)
+    assert tool("where", *(hidden / name for name in ("plain", "sub", "sub/below", "link"))).check().splitlines() == \
+        [str(hidden / name) for name in ("plain", "sub", "sub/below", "link")]
+    assert json.loads(tool("stat", "--json", hidden / "plain").check())[0]["size"] == len("in the trunk")
+    assert json.loads(tool("stat", "--json", hidden / "link").check())[0]["target"] == "plain"
+    assert tool("ls", hidden / "plain").check() == f"{hidden}/plain\n"
+    assert tool("ls", hidden / "sub").check() == "below\n"
+    assert tool("find", hidden / "plain", hidden / "sub").check().splitlines() == [str(hidden / name) for name in
+                                                                                    ("plain", "sub", "sub/below")]
+    gone, none = tool("where", hidden / "gone"), tool("where", f"{hidden}/plain/")
+    hidden.chmod(0o200)
+    shut = tool("where", hidden / "plain")
+    hidden.chmod(0o755)
+    gone.check(1), none.check(1), shut.check(1)
+    assert "no such file or directory" in gone.err and "permission denied" in shut.err
+    assert "Not a directory" in none.err
+
+
 # fsck
 
 

@@ -12,6 +12,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <ucontext.h>
 
 #include "base/sys.h"
@@ -467,4 +468,37 @@ Test(api, syncs_nothing)
     cr_assert_eq(sync_of("plain"), -ENOTUNIQ);
     cr_assert_eq(sync_of("r/.shunt/b"), -EINVAL);
     cr_assert_eq(sync_of("r/out/t/"), -ENOTDIR);
+}
+
+/* As an ordinary user: the superuser may list everything. */
+static int api_list_unlisted(void)
+{
+    char real[PATH_MAX];
+    struct shunt_list *list;
+    struct shunt_entry entry;
+    if (geteuid() == 0 && (setgid(12345) || setuid(12345)))
+        return 2;
+    const bool is_found =
+        shunt_where(place_path("r/out/t"), real, sizeof real) == 0 && strcmp(real, place_path("r/out/t")) == 0;
+    const bool is_gone = shunt_where(place_path("r/out/none"), real, sizeof real) == -ENOENT;
+    if (!is_found || !is_gone || shunt_list_open(&list, place_path("r/out")) != 0)
+        return 1;
+    bool is_right = shunt_list_next(list, &entry) == 1 && strcmp(entry.name, "x") == 0;
+    is_right = is_right && shunt_list_next(list, &entry) == 1 && strcmp(entry.name, "y") == 0;
+    is_right = is_right && shunt_list_next(list, &entry) == -EACCES && shunt_list_next(list, &entry) == -EACCES;
+    shunt_list_close(list);
+    return !is_right;
+}
+
+Test(api, a_directory_that_may_be_searched_but_not_read)
+{
+    cr_assert_eq(chmod(place_path("r/out"), 0311), 0);
+    cr_assert_eq(chmod(place, 0755), 0);
+    int status;
+    pid_t child = fork();
+    if (child == 0)
+        _exit(api_list_unlisted());
+    cr_assert_eq(waitpid(child, &status, 0), child);
+    cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0, "status %x", (unsigned)status);
+    cr_assert_eq(chmod(place_path("r/out"), 0755), 0);
 }
