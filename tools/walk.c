@@ -33,8 +33,8 @@ static int walk_push(struct walk *walk, const char *path)
     return 0;
 }
 
-/* Another root that lies in this one: what its markers say is of its own `.shunt`. A copy of one is none. */
-static bool walk_is_another_root(const struct folder *folder)
+/* What its markers say is of its own `.shunt`. A copy of one is none. */
+static bool walk_has_stamp(const struct folder *folder)
 {
     if (!strcmp(folder->path, "."))
         return false;
@@ -47,10 +47,12 @@ static bool walk_is_another_root(const struct folder *folder)
     return is_one;
 }
 
-/* What the listing says; `error` is how it went. */
-static bool walk_may_hold_root(const struct listing *listing, int error)
+bool walk_is_another_root(const struct folder *folder, int error)
 {
-    return error < 0 || listing->trunk_unlisted || listing_find(listing, LAYOUT_OWN, sizeof LAYOUT_OWN - 1) != NULL;
+    const struct listing *listing = &folder->listing;
+    const bool may_be =
+        error < 0 || listing->trunk_unlisted || listing_find(listing, LAYOUT_OWN, sizeof LAYOUT_OWN - 1) != NULL;
+    return may_be && walk_has_stamp(folder);
 }
 
 /* Nothing of it is open any more. A path that is too long is cut: it is only told. */
@@ -66,7 +68,7 @@ static int walk_list(const struct walk *walk, struct walk_visit *visit, const ch
 {
     const bool settles = (walk->flags & WALK_SETTLE) != 0;
     int error = folder_list(&visit->folder, walk->root, settles ? LISTING_SETTLE : 0);
-    if (!settles && walk_may_hold_root(&visit->folder.listing, error) && walk_is_another_root(&visit->folder))
+    if (!settles && walk_is_another_root(&visit->folder, error))
         return walk_refuse(visit, path, -EMULTIHOP);
     visit->partial |= error < 0 ? error != -EBADMSG : visit->folder.listing.trunk_unlisted;
     return error < 0 ? error : 1;
@@ -80,7 +82,7 @@ static int walk_open(const struct walk *walk, struct walk_visit *visit, const ch
         return 1;
     if (error == 0)
         error = folder_stat(&visit->folder, walk->root, NULL, &visit->before);
-    if (error == 0 && walk->flags & WALK_SETTLE && walk_is_another_root(&visit->folder))
+    if (error == 0 && walk->flags & WALK_SETTLE && walk_has_stamp(&visit->folder))
         error = -EMULTIHOP; /* before it is settled; else its listing says whether it may be one */
     if (error < 0)
         return walk_refuse(visit, path, error);

@@ -58,6 +58,9 @@ struct walk {
     pthread_t threads[WALK_THREADS];
 };
 
+/* Is it another root, which lies in that of the folder? `error`: how its listing went. */
+bool walk_is_another_root(const struct folder *, int error);
+
 /* `from` is relative to the root; "." is all of it. Until walk_finish directories of that root are listed from catalogues that
  * prove them. 0 or -errno; walk_finish is called in any case. */
 int walk_init(struct walk *, struct union_root *, const char *from, unsigned flags);

@@ -973,6 +973,21 @@ def test_names_in_a_directory_that_may_only_be_searched(shunt, user, area):
     assert "Not a directory" in none.err
 
 
+@pytest.mark.parametrize("words", [("ls", "-R"), ("find",), ("names",), ("tree", "-a"), ("tree", "--json")])
+def test_a_root_inside_another_root_is_not_read_as_a_part_of_it(shunt, area, words):
+    outer, inner = area / "root", area / "root" / "inner"
+    inner.mkdir(parents=True)
+    shunt.run(inner, ["sh", "-c", "mkdir out; touch out/f"], keep=True, cwd=inner).check()
+    shunt.run(outer, ["touch", "f"], keep=True, cwd=outer).check()
+    told = shunt(*words, outer)
+    told.check(1)
+    where = "inner" if words[0] == "tree" else f"{outer}/inner"
+    assert told.err == (f"shunt: {where}: a root inside another root (name it by itself, and give only one of the two to "
+                        "'shunt start')\n")
+    assert "out" not in told.out and "epoch" not in told.out
+    assert "f" in shunt(*words, inner).check()
+
+
 # fsck
 
 

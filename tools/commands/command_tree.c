@@ -10,6 +10,7 @@
 #include "describe.h"
 #include "command.h"
 #include "commands.h"
+#include "walk.h"
 
 const struct choice command_tree_choices[] = {
     {'a', "all", NULL, "also names that begin with a dot"},
@@ -96,7 +97,10 @@ static int command_tree_open_below(const struct tree *tree, const struct folder 
     int error = folder_path(above, name, below->path, sizeof below->path);
     if (error == 0)
         error = folder_open(&below->folder, tree->root_fd, below->path);
-    return error < 0 ? error : folder_list(&below->folder, tree->root, 0);
+    if (error < 0)
+        return error;
+    error = folder_list(&below->folder, tree->root, 0);
+    return walk_is_another_root(&below->folder, error) ? -EMULTIHOP : error;
 }
 
 static void command_tree_print_below(struct tree *tree, const struct folder *above, const char *name, size_t depth)
