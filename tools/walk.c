@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "catalogue/known.h"
@@ -103,7 +104,7 @@ static void walk_visit(const struct walk *walk, struct walk_visit *visit, const 
 /* Of the steps that come next, the first that waits, NULL: enough is done. Under the lock. */
 static struct walk_step *walk_find_waiting(const struct walk *walk)
 {
-    if (walk->ahead >= WALK_AHEAD_MAX)
+    if (walk->ahead >= walk->ahead_most)
         return NULL;
     for (size_t i = walk->count; i > 0 && walk->count - i < 2 * WALK_AHEAD_MAX; i--)
         if (walk->steps[i - 1]->state == WALK_WAITING)
@@ -156,9 +157,19 @@ static void walk_end_threads(struct walk *walk)
         pthread_join(walk->threads[--walk->threads_count], NULL);
 }
 
+/* What is listed ahead is open until its turn comes. */
+static size_t walk_ahead_most(void)
+{
+    struct rlimit limit;
+    const bool is_known = getrlimit(RLIMIT_NOFILE, &limit) == 0;
+    return is_known && limit.rlim_cur / WALK_DESCRIPTORS < WALK_AHEAD_MAX ? (size_t)limit.rlim_cur / WALK_DESCRIPTORS
+                                                                          : WALK_AHEAD_MAX;
+}
+
 int walk_init(struct walk *walk, struct union_root *root, const char *from, unsigned flags)
 {
-    *walk = (struct walk){.root = root, .flags = flags, .folder.fd = -1, .source = root->source};
+    *walk =
+        (struct walk){.root = root, .flags = flags, .folder.fd = -1, .source = root->source, .ahead_most = walk_ahead_most()};
     pthread_mutex_init(&walk->lock, NULL);
     pthread_cond_init(&walk->work, NULL);
     pthread_cond_init(&walk->done, NULL);

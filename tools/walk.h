@@ -14,6 +14,7 @@
 #define WALK_THREADS 32
 #define WALK_THREADS_LOCAL 8
 #define WALK_AHEAD_MAX 64
+#define WALK_DESCRIPTORS 16 /* of those that a process may have, one directory is listed ahead for so many */
 
 enum {
     WALK_ONE_DEVICE = 1, /* leave out directories of another device than the root's */
@@ -52,8 +53,9 @@ struct walk {
     pthread_cond_t work, done; /* there is a step that waits; a step is done */
     struct walk_step **steps;  /* the next one last */
     size_t count, room;
-    size_t ahead;   /* of them, how many are TAKEN or DONE */
-    bool is_at_end; /* the threads are to end */
+    size_t ahead;      /* of them, how many are TAKEN or DONE, */
+    size_t ahead_most; /* and may be */
+    bool is_at_end;    /* the threads are to end */
     size_t threads_count, threads_most;
     pthread_t threads[WALK_THREADS];
 };

@@ -251,6 +251,9 @@ def test_many_directories_are_told_in_order(shunt, trees):
         expected += [at, *(os.path.join(at, name) for name in files)]
     for _ in range(5):
         assert shunt("find", trees.union.root / "tree").check().splitlines() == expected
+    for descriptors in (24, 64):
+        few = run(["prlimit", f"--nofile={descriptors}:{descriptors}", trees.tool, "find", trees.union.root / "tree"])
+        assert few.check().splitlines() == expected
 
 
 def test_a_reader_that_has_enough(trees):
