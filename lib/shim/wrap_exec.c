@@ -463,7 +463,8 @@ static __attribute__((noinline)) int wrap_exec_error_found(int at, const char *p
 {
     struct target t;
     int how = target_find_text(&t, at, path, TARGET_FOLLOW | TARGET_ALIAS);
-    const bool is_kept = how == TARGET_MANAGED && target_is_away(&t);
+    struct statx stat; /* a program that was moved may want an interpreter that is not there */
+    const bool is_kept = how == TARGET_MANAGED && target_is_away(&t) && sys_statx(at, path, 0, STATX_TYPE, &stat) == -ENOENT;
     if (how == TARGET_MANAGED)
         target_done(&t);
     return how == -ENOTDIR || how == -ELOOP ? -how : is_kept ? EACCES : ENOENT;
