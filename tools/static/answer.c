@@ -335,11 +335,9 @@ static bool answer_is_set_id(const struct arguments *a)
 }
 
 /* The shim of a dynamic program makes the calls of the union itself. */
-static bool answer_is_ours(const struct seccomp_notif *call, const struct calls_entry *entry, struct arguments *a)
+static bool answer_looks_ours(const struct seccomp_notif *call, const struct calls_entry *entry, struct arguments *a)
 {
     const pid_t tid = (pid_t)call->pid;
-    if (entry->kind == CALLS_EXEC)
-        caller_executes(tid);
     if (answer_is_elsewhere(tid))
         return false;
     const bool is_ours = arguments_look(a, entry, (const uint64_t *)call->data.args, tid) != 0;
@@ -350,6 +348,15 @@ static bool answer_is_ours(const struct seccomp_notif *call, const struct calls_
         return true;
     }
     return is_ours && !caller_is_shim(tid, call->data.instruction_pointer);
+}
+
+/* What is known of a program is forgotten last: by then it has been asked of the one that executes another. */
+static bool answer_is_ours(const struct seccomp_notif *call, const struct calls_entry *entry, struct arguments *a)
+{
+    const bool is_ours = answer_looks_ours(call, entry, a);
+    if (entry->kind == CALLS_EXEC)
+        caller_executes((pid_t)call->pid);
+    return is_ours;
 }
 
 /* Threads, too, are begun by clone3, whose flags the filter does not see. */

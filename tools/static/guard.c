@@ -98,12 +98,13 @@ static void guard_redirect(void)
     answer_listen(said[0]);
 }
 
-/* What the program may use is not for all that is done for it and for its children together. */
+/* What the program may use is not for all that is done for it and for its children together. The stack's is left: it says as
+ * well how far that of another process grows whose memory is read below it (/proc/PID/mem). */
 static void guard_raise_limits(void)
 {
     struct rlimit limit;
     for (int which = 0; which < RLIM_NLIMITS; which++)
-        if (which != RLIMIT_CORE && getrlimit(which, &limit) == 0) {
+        if (which != RLIMIT_CORE && which != RLIMIT_STACK && getrlimit(which, &limit) == 0) {
             limit.rlim_cur = limit.rlim_max;
             setrlimit(which, &limit);
         }

@@ -12,6 +12,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -181,6 +182,27 @@ static void edges_sizes(char **words)
     edges_say_size("file");
 }
 
+/* Starts a PROGRAM so often, each time by a child in this process's memory that opens FILE before; whose code lies below this
+ * stack, where the kernel puts it there by chance. */
+static void edges_stack(char **words)
+{
+    char line[256], *program[] = {words[1], words[2], NULL};
+    unsigned kilobytes = 0;
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addopen(&actions, 5, words[2], O_RDONLY, 0);
+    for (int i = 0, status; i < atoi(words[0]); i++) {
+        pid_t child;
+        if (posix_spawn(&child, words[1], &actions, NULL, program, environ) == 0)
+            waitpid(child, &status, 0);
+    }
+    FILE *status = fopen("/proc/self/status", "r");
+    while (fgets(line, sizeof line, status) != NULL)
+        sscanf(line, "VmStk: %u kB", &kilobytes);
+    fclose(status);
+    printf("the stack is %s\n", kilobytes < 1 << 15 ? "as it was" : "large");
+}
+
 /* COUNT children one after another, each of which makes FILE, looks at it CALLS times and ends. */
 static void edges_children(char **words)
 {
@@ -245,6 +267,7 @@ int main(int count, char **words)
                {"capabilities", edges_capabilities},
                {"users", edges_users},
                {"sizes", edges_sizes},
+               {"stack", edges_stack},
                {"children", edges_children},
                {"takes-in", edges_takes_in},
                {"waits", edges_waits},
