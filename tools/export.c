@@ -844,7 +844,7 @@ static bool export_complain_stray(struct export *export)
     error_report("%s/" LAYOUT_BRANCHES
                  "/%s: is not a %s, and what may be in it is not seen (move it back to its place if it was one, "
                  "else elsewhere, and run this again)",
-                 export->root.path, stray, strchr(stray, '/') != NULL ? "mirror" : "branch");
+                 export->root.path, stray, mirrors_stray_kind(stray));
     return true;
 }
 

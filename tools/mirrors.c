@@ -171,6 +171,11 @@ bool mirrors_find_stray(const struct union_root *root, bool in_branches, char st
     return found;
 }
 
+const char *mirrors_stray_kind(const char *stray)
+{
+    return strchr(stray, '/') != NULL ? "mirror" : "branch";
+}
+
 static int mirrors_add(struct mirrors *mirrors, const struct union_root *root, const struct mirror_names *known,
                        uint16_t branch, const char *name)
 {

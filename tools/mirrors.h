@@ -39,6 +39,8 @@ void mirrors_finish(struct mirrors *);
  * link, or a directory of another name. BRANCH or BRANCH/MIRROR, as it is called now. False: there is none. */
 #define MIRRORS_STRAY_MAX (2 * NAME_MAX + 2)
 bool mirrors_find_stray(const struct union_root *, bool in_branches, char stray[MIRRORS_STRAY_MAX]);
+/* What it is in the place of: "branch" or "mirror". */
+const char *mirrors_stray_kind(const char *stray);
 
 /* ROOT/.shunt/b/BRANCH. 0 or -ENAMETOOLONG. */
 int mirrors_branch_path(const struct union_root *, uint16_t branch, char *to, size_t size);

@@ -2,8 +2,6 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #include "orphans.h"
 
-#include <string.h>
-
 #include "base/clock.h"
 #include "mirrors.h"
 #include "session/session.h"
@@ -59,7 +57,7 @@ static void orphans_report_stray(const struct union_root *root)
         error_report("%s/" LAYOUT_BRANCHES
                      "/%s: warning: is not a %s, and what may be in it will not be shown (move it back to "
                      "its place if it was one, else elsewhere)",
-                     root->path, stray, strchr(stray, '/') != NULL ? "mirror" : "branch");
+                     root->path, stray, mirrors_stray_kind(stray));
 }
 
 void orphans_report(const char *path)

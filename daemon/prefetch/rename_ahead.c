@@ -104,7 +104,7 @@ static bool rename_ahead_may_come(const struct operation *to, const struct opera
            to->place.branch == from->before.branch && to->place.leaf == from->before.leaf;
 }
 
-/* The old name, then the new one, to which its file can come. NULL: there is none. */
+/* The old name, if it may go, then the new one, to which its file can come. NULL: there is none. */
 static int rename_ahead_begin(struct shuntd *shuntd, const struct rename_stream *stream, struct home_dir *dir, uint32_t qp,
                               struct operation *both[2])
 {
@@ -136,10 +136,9 @@ static int rename_ahead_grant(struct shuntd *shuntd, struct rename_stream *strea
     int code = rename_ahead_begin(shuntd, stream, dir, qp, both);
     if (code != 0)
         return code;
-    if (both[1] == NULL || !rename_ahead_may_go(shuntd, both[0], qp) || !rename_ahead_may_come(both[1], both[0]))
+    if (both[1] == NULL || !rename_ahead_may_come(both[1], both[0]))
         return 1;
-    const bool is_granted = operation_has_grant(both[0]);
-    if (is_granted)
+    if (operation_has_grant(both[0]))
         return operation_partner(both[0]) == both[1] ? 0 : 1;
     return grant_make_rename(shuntd, both[0], both[1], stream->old.client) ? 0 : 1;
 }

@@ -28,22 +28,43 @@ def row(stage, number, call="make"):
     return f"[{call}(f'name-{{i}}') for i in range({number - 7}, {number})], until('{stage.area}/granted')"
 
 
-def granted(stage, call):
-    """The call, which has been granted 'n', and nothing before that: what follows in its row is granted in its order."""
+def wait_for_grant(stage):
+    """Of 'n', and nothing before that: what follows in its row is granted in its order."""
     conftest.wait_until(lambda: os.path.exists(f"{stage.area}/granted.asked"), "the row to end")
     conftest.wait_until(lambda: stage.session.status("--node", "c")["counters"]["granted"] > 0, "the name to be granted")
+
+
+def granted(stage, call):
+    """The call, which has been granted 'n'."""
+    wait_for_grant(stage)
     (stage.area / "granted").touch()
+    return call
+
+
+def taken(stage, held, line, hook):
+    """The call of that line on c, which has taken what it was granted, and stops there or later."""
+    call = granted(stage, stage.call("c", line, held.seen_before_at(hook)))
+    conftest.wait_until(lambda: os.path.exists(f"{held.path}.armed"), "it to be armed")
+    held.reached()
     return call
 
 
 def taker(stage, number, held, *, hook="grant-taken", removes=False):
     """A process on c has taken what it was granted, and is about to make or remove 'n', or has done so."""
     call = "os.unlink" if removes else "make"
-    line = f"{row(stage, number, call)}, {armed(held)}, {call}('n')"
-    call = granted(stage, stage.call("c", line, held.seen_before_at(hook)))
-    conftest.wait_until(lambda: os.path.exists(f"{held.path}.armed"), "it to be armed")
-    held.reached()
-    return call
+    return taken(stage, held, f"{row(stage, number, call)}, {armed(held)}, {call}('n')", hook)
+
+
+def waits_for(stage, held, at_work, guard, asks, answer):
+    """The call `asks` waits until the one `at_work` goes on, and has that answer; without the guard it has another one."""
+    if guard is None:
+        stage.waits(asks)
+        held.go()
+        assert (asks.answer(), at_work.answer().split()[-1]) == (answer, "None)")
+    else:
+        assert asks.answer() != answer
+        held.go()
+        at_work.answer()
 
 
 @guarded("grant-kept")
@@ -54,15 +75,7 @@ def test_who_asks_for_what_was_taken_waits(stage, build, guard, node, asking, an
     begin(stage, guard)
     held = stage.meeting()
     maker = taker(stage, number, held)
-    asks = stage.call(node, asking)
-    if guard is None:
-        stage.waits(asks)
-        held.go()
-        assert (asks.answer(), maker.answer().split()[-1]) == (answer, "None)")
-    else:
-        assert asks.answer() != answer
-        held.go()
-        maker.answer()
+    waits_for(stage, held, maker, guard, stage.call(node, asking), answer)
 
 
 @pytest.mark.parametrize("home", ["a", "c"])
@@ -88,10 +101,7 @@ def test_who_asks_for_what_is_being_removed_waits(stage, build, node, asking, an
     stage.does("b", f"[make(f'name-{{i}}') for i in ({number}, *range({number} - 7, {number}))]")
     held = stage.meeting()
     remover = taker(stage, number, held, removes=True)
-    asks = stage.call(node, asking)
-    stage.waits(asks)
-    held.go()
-    assert (asks.answer(), remover.answer().split()[-1]) == (answer, "None)")
+    waits_for(stage, held, remover, None, stage.call(node, asking), answer)
 
 
 @guarded("grant-unseen")
@@ -160,11 +170,7 @@ def renamer(stage, number, ends):
 
 def rename_taker(stage, number, held, hook="grant-taken"):
     """It has taken that, and is about to rename 'n', or has done so."""
-    line = renamer(stage, number, f"{armed(held)}, os.rename('n', 'm')")
-    call = granted(stage, stage.call("c", line, held.seen_before_at(hook)))
-    conftest.wait_until(lambda: os.path.exists(f"{held.path}.armed"), "it to be armed")
-    held.reached()
-    return call
+    return taken(stage, held, renamer(stage, number, f"{armed(held)}, os.rename('n', 'm')"), hook)
 
 
 @guarded("grant-kept")
@@ -176,15 +182,7 @@ def test_a_call_on_either_name_of_a_rename_that_was_taken_waits(stage, build, gu
     begin(stage, guard)
     held = stage.meeting()
     renaming = rename_taker(stage, number, held)
-    asks = stage.call(node, asking)
-    if guard is None:
-        stage.waits(asks)
-        held.go()
-        assert (asks.answer(), renaming.answer().split()[-1]) == (answer, "None)")
-    else:
-        assert asks.answer() != answer
-        held.go()
-        renaming.answer()
+    waits_for(stage, held, renaming, guard, stage.call(node, asking), answer)
 
 
 @NODES
@@ -233,8 +231,7 @@ def test_a_rename_of_an_older_file_is_not_taken_for_that_of_another(stage, build
     begin(stage)
     line = renamer(stage, number, "os.rename('n', 'm'), read('m')")
     call = stage.call("c", line)
-    conftest.wait_until(lambda: os.path.exists(f"{stage.area}/granted.asked"), "the row to end")
-    conftest.wait_until(lambda: stage.session.status("--node", "c")["counters"]["granted"] > 0, "the name to be granted")
+    wait_for_grant(stage)
     assert stage.does("b", "os.unlink('n'), make('n', 'another')") == "(None, None)"
     (stage.area / "granted").touch()
     assert call.answer().endswith("'another')")

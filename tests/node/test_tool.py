@@ -20,6 +20,7 @@ import pytest
 
 import manual
 from conftest import REPOSITORY, assert_plain, environment, run
+from immutable import immutable
 from union_on_disk import Union, beating_elsewhere, session_of, snapshot
 
 LIVES_LONG = 10**9 * 1_500_000_000
@@ -720,7 +721,7 @@ def test_export_with_a_directory_that_another_user_keeps_closed(shunt, user, are
 
 @pytest.mark.parametrize("mode", [0o600, 0o400, 0])
 def test_export_of_files_of_a_directory_that_is_closed(shunt, user, area, mode):
-    """Its owner closed it, also to himself: they stay until he opens it, and the others leave."""
+    """To its owner, too: they stay until it is open again, and those of other directories leave."""
     union = Union(area / "root")
     for number, name in enumerate(("closed", "out"), 1):
         union.put("n1.1", union.mark(name, number), "b", name)
@@ -837,12 +838,8 @@ def test_what_is_after_a_mirror_that_may_not_be_read_is_looked_at(shunt, user, a
 
 def test_export_goes_on_after_a_file_that_is_immutable(shunt, union):
     fixed = branch_path(union, "n1.1", "b")
-    if subprocess.run(["chattr", "+i", fixed], check=False).returncode != 0:
-        pytest.skip("chattr takes the superuser, and a file system that knows it")
-    try:
+    with immutable(fixed):
         result = shunt("export", union.root)
-    finally:
-        subprocess.run(["chattr", "-i", fixed], check=True)
     result.check(1)
     assert f"{fixed}: immutable or append-only" in result.err and result.err.count("\n") == 1
     assert (union.root / "out" / "c").exists() and (union.root / "out" / ".hidden").exists()
@@ -855,13 +852,9 @@ def test_export_goes_on_after_a_directory_that_is_fixed(shunt, union, flag, left
     """What an immutable one refuses is each file, an append-only one that its marker is removed."""
     out = union.root / "out"
     union.put("n1.1", union.mark("plain", 2), "y", "of plain")
-    if subprocess.run(["chattr", f"+{flag}", out], check=False).returncode != 0:
-        pytest.skip("chattr takes the superuser, and a file system that knows it")
-    try:
+    with immutable(out, flag):
         told = shunt("export", "--dry-run", union.root)
         result = shunt("export", union.root)
-    finally:
-        subprocess.run(["chattr", f"-{flag}", out], check=True)
     told.check(1)
     result.check(1)
     assert told.err == result.err == (f"shunt: {out}: immutable or append-only, so it cannot become a plain directory "
@@ -1094,12 +1087,8 @@ def test_fsck_goes_on_after_a_file_that_is_immutable(shunt, union, option, done)
     for name in "abcdef":
         fixed = union.put("n1.1", "gone-aaaaaaaaaaaa", name, name)
     fixed = fixed.parent / "c"
-    if subprocess.run(["chattr", "+i", fixed], check=False).returncode != 0:
-        pytest.skip("chattr takes the superuser, and a file system that knows it")
-    try:
+    with immutable(fixed):
         result = shunt("fsck", option, union.root)
-    finally:
-        subprocess.run(["chattr", "-i", fixed], check=True)
     assert (f".shunt/b/n1.1/gone-aaaaaaaaaaaa: orphan: 5 files {done}, c cannot be {done}: Operation not permitted (run "
             "'chattr -i -a' on it, or this as its owner)") in result.check(2), result.out
     assert os.listdir(fixed.parent) == ["c"]

@@ -42,13 +42,23 @@ static void grant_finish(void)
 
 TestSuite(grant, .init = grant_init, .fini = grant_finish, .timeout = 60);
 
+static const char *grant_name_of(const char *before, unsigned number)
+{
+    static char names[8][16];
+    static unsigned next;
+    char *name = names[next++ % 8];
+    snprintf(name, sizeof names[0], "%s%u", before, number);
+    return name;
+}
+
 static const char *grant_numbered(unsigned number)
 {
-    static char names[4][16];
-    static unsigned next;
-    char *name = names[next++ % 4];
-    snprintf(name, sizeof names[0], "f%u", number);
-    return name;
+    return grant_name_of("f", number);
+}
+
+static const char *grant_renamed(unsigned number)
+{
+    return grant_name_of("to", number);
 }
 
 /* Those that are asked for, so that four more are granted. */
@@ -342,15 +352,6 @@ Test(grant, unlinks_in_a_row_are_granted)
 }
 
 /* Renaming. */
-
-static const char *grant_renamed(unsigned number)
-{
-    static char names[4][16];
-    static unsigned next;
-    char *name = names[next++ % 4];
-    snprintf(name, sizeof names[0], "to%u", number);
-    return name;
-}
 
 /* From place to place, as the answer says. */
 static void grant_move(const struct message *given, const char *old, const char *new)
