@@ -174,7 +174,8 @@ enum name_flag {
     NAME_EVEN_ABSENT = 1,
     NAME_NONBLOCK = 2, /* waits neither for the claimant nor for a thaw: MESSAGE_BUSY */
     NAME_PREFETCH = 4, /* no process has asked for it yet (prefetch/prefetch.h): likewise */
-    NAME_PEEK = 8      /* LOOKUP does not wait for the creator of a new name: it is there, and PENDING */
+    NAME_PEEK = 8      /* LOOKUP does not wait for the creator of a new name: it is there, and PENDING. Its process looks at
+                        * the file then; not where it is LIVE */
 };
 
 struct name_question {

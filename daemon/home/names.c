@@ -179,7 +179,8 @@ int home_report_visit(struct home *home, struct home_dir *dir, const struct reco
 static int names_looked_into(struct home *home, struct home_dir *dir, const struct record_entry *entry,
                              const struct name_question *q)
 {
-    return q->flags & NAME_PREFETCH ? 0 : home_report_visit(home, dir, entry, q->branch);
+    const bool looks = !(q->flags & NAME_PREFETCH) && !(q->flags & NAME_PEEK && entry->state == RECORD_LIVE);
+    return looks ? home_report_visit(home, dir, entry, q->branch) : 0;
 }
 
 static int names_exists(struct home *home, struct home_dir *dir, const struct name_question *q,

@@ -165,14 +165,18 @@ static void dir_stream_put_dots(struct filling *filling, int fd)
     }
 }
 
-static int dir_stream_ask_home(struct target *t, struct dirent64 *entry)
+/* As its home has it: 0, or it is not there: -ENOENT. */
+static int dir_stream_take_known(const struct target *t, struct dirent64 *entry)
 {
-    int code = target_settled(t);
-    if (code != 0)
-        return code;
     entry->d_type = t->found.entry.type;
     entry->d_ino = t->found.entry.ino;
     return t->found.known ? 0 : -ENOENT;
+}
+
+static int dir_stream_ask_home(struct target *t, struct dirent64 *entry)
+{
+    int code = target_settled(t);
+    return code != 0 ? code : dir_stream_take_known(t, entry);
 }
 
 /* -EACCES: names may be read here, files may not be looked at. Its home knows. */
@@ -198,12 +202,15 @@ static bool dir_stream_is_the_same(const struct view_found *now, const struct vi
            (now->entry.branch == 0 || strcmp(now->branch, before->branch) == 0);
 }
 
-/* A name whose create or unlink is under way is there if its file is: 0. A file that is not where it was known to be has come
+/* A name whose create or unlink is under way is there if its file is: 0. Where its home knows by now, the file is not looked
+ * at: that would be a look into a leaf that its owner is at work in. A file that is not where it was known to be has come
  * elsewhere if by now something else is known. */
 static int dir_stream_look_at_name(struct target *t, struct dirent64 *entry)
 {
     HOOK("list-pending");
     int code = target_peek(t);
+    if (code == 0 && t->found.known && t->found.entry.state == RECORD_LIVE)
+        return dir_stream_take_known(t, entry);
     for (int i = 0; code == 0 && i < LOOKS_MAX; i++) {
         const struct view_found before = t->found;
         HOOK("list-doubts");

@@ -117,7 +117,7 @@ static int remote_ask_home(struct target *t, unsigned want)
     struct message lookup = {.type = MESSAGE_LOOKUP, .flags = want & TARGET_PEEKS ? MESSAGE_PEEK : 0};
     int code = target_ask_here(t, &lookup);
     code = code < 0 ? code : target_learn(t, code);
-    if (code == 0 && t->found.known && t->found.entry.state == RECORD_LIVE) {
+    if (code == 0 && t->found.known && t->found.entry.state == RECORD_LIVE && !(want & TARGET_PEEKS)) {
         remote_remember(t);
         remote_set_asked(t);
     }
@@ -134,7 +134,7 @@ bool remote_is(const struct target *t)
  * itself. */
 int remote_look(struct target *t, unsigned want, bool again)
 {
-    if (t->found.known)
+    if (t->found.known && !(want & TARGET_PEEKS && t->found.entry.state == RECORD_LIVE))
         remote_tell_look(t);
     if (!remote_is(t) || names_is_granted(t->root, t->dir, t->name, t->length))
         return 0;

@@ -37,7 +37,7 @@ enum target_want {
                           * target_hold, which may answer TARGET_ASTRAY (parent_guess.h) */
     TARGET_LOOKS = 32,   /* it does nothing but TARGET_CALL, which finds out by itself whether a file in a branch is still
                           * where it was when this node last asked: that is not looked at before */
-    TARGET_PEEKS = 64,   /* its creator is not waited for: it is pending (target_peek) */
+    TARGET_PEEKS = 64,   /* its creator is not waited for: it is pending (target_peek); what is not pending is not looked at */
     TARGET_NESTED = 128, /* it looks for a file in a branch that is in the way of another path; `missing` is set */
 };
 
