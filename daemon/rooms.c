@@ -87,6 +87,7 @@ static const struct coordinator_handlers coordinator_handlers = {
 };
 
 static const struct prefetch_handlers prefetch_handlers = {.create_begins = create_begins,
+                                                           .create_goes_on = completion_goes_on,
                                                            .unlink_begins = unlink_begins,
                                                            .rename_begins = rename_begins,
                                                            .rename_succeeded = rename_succeeded,

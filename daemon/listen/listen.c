@@ -620,15 +620,27 @@ void listen_end_grant(struct listen *listen, uint32_t qp, unsigned slot)
     listen_count_grants(listen, qp, -1);
 }
 
-bool listen_take_back_grant(struct listen *listen, uint32_t qp, unsigned slot)
+static const enum channel_granted listen_state[] = {[LISTEN_GRANTED] = CHANNEL_GRANTED,
+                                                    [LISTEN_TAKEN] = CHANNEL_TAKEN,
+                                                    [LISTEN_DONE] = CHANNEL_DONE,
+                                                    [LISTEN_MOVING] = CHANNEL_MOVING,
+                                                    [LISTEN_MOVED] = CHANNEL_MOVED};
+
+bool listen_close_grant(struct listen *listen, uint32_t qp, unsigned slot, enum listen_granted what)
 {
     struct channel_grant *grant = listen_grant_of(listen, qp, slot);
+    const enum channel_granted state = listen_state[what];
     uint64_t word = __atomic_load_n(&grant->word, __ATOMIC_ACQUIRE);
-    if (CHANNEL_GRANT_STATE(word) != CHANNEL_GRANTED ||
-        !__atomic_compare_exchange_n(&grant->word, &word, word - CHANNEL_GRANTED, false, __ATOMIC_SEQ_CST, __ATOMIC_ACQUIRE))
+    if (CHANNEL_GRANT_STATE(word) != state ||
+        !__atomic_compare_exchange_n(&grant->word, &word, word - state, false, __ATOMIC_SEQ_CST, __ATOMIC_ACQUIRE))
         return false;
     listen_count_grants(listen, qp, -1);
     return true;
+}
+
+bool listen_take_back_grant(struct listen *listen, uint32_t qp, unsigned slot)
+{
+    return listen_close_grant(listen, qp, slot, LISTEN_GRANTED);
 }
 
 bool listen_is_taken(const struct listen *listen, uint32_t qp, unsigned slot)
@@ -646,7 +658,10 @@ enum listen_granted listen_granted(struct listen *listen, uint32_t qp, unsigned 
         return LISTEN_GRANTED;
     *taken_at = __atomic_load_n(&grant->taken_at, __ATOMIC_RELAXED);
     *made = __atomic_load_n(&grant->made, __ATOMIC_RELAXED);
-    return state == CHANNEL_DONE ? LISTEN_DONE : LISTEN_TAKEN;
+    for (enum listen_granted what = LISTEN_DONE; what <= LISTEN_MOVED; what++)
+        if (state == listen_state[what])
+            return what;
+    return LISTEN_TAKEN;
 }
 
 void listen_raise_rename_generation(struct listen *listen, uint32_t count)

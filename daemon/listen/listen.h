@@ -70,9 +70,10 @@ bool listen_answer(struct listen *, uint32_t qp, uint64_t client, uint32_t tag, 
 int listen_put_page(struct listen *, uint64_t client, const char *page, size_t size);
 void listen_take_back_page(struct listen *, uint64_t client, int bulk);
 
-/* Grants (request/channel.h). A slot of a queue pair is filled, with a name (two of MESSAGE_RENAME) and an answer, of
- * MESSAGE_CREATE, MESSAGE_UNLINK or MESSAGE_RENAME, whose place is BRANCH/MIRROR/LEAF; `calls`: the daemon is to be woken when
- * it is done. False: the name is too long, or while there are grants of another branch or mirror in the queue pair. */
+/* Grants (request/channel.h). A slot of a queue pair is filled, with a name (two of MESSAGE_RENAME, and of a MESSAGE_CREATE
+ * that may be followed by one) and an answer, of MESSAGE_CREATE, MESSAGE_UNLINK or MESSAGE_RENAME, whose place is
+ * BRANCH/MIRROR/LEAF; `calls`: the daemon is to be woken when it is done. False: the name is too long, or while there are
+ * grants of another branch or mirror in the queue pair. */
 struct listen_grant {
     uint16_t type;
     bool calls;
@@ -85,9 +86,11 @@ bool listen_grant(struct listen *, uint32_t qp, unsigned slot, const struct list
 /* Takes it back: true, or its process was first. */
 bool listen_take_back_grant(struct listen *, uint32_t qp, unsigned slot);
 bool listen_is_taken(const struct listen *, uint32_t qp, unsigned slot);
-enum listen_granted { LISTEN_GRANTED, LISTEN_TAKEN, LISTEN_DONE };
+enum listen_granted { LISTEN_GRANTED, LISTEN_TAKEN, LISTEN_DONE, LISTEN_MOVING, LISTEN_MOVED };
 /* What has become of it, since when (clock_files), and the inode number of what was made. */
 enum listen_granted listen_granted(struct listen *, uint32_t qp, unsigned slot, uint64_t *taken_at, uint64_t *made);
+/* The slot is free again, unless its process goes on with it meanwhile: false. It says by a message then how that went. */
+bool listen_close_grant(struct listen *, uint32_t qp, unsigned slot, enum listen_granted);
 /* The slot is free again, whatever was in it. */
 void listen_end_grant(struct listen *, uint32_t qp, unsigned slot);
 /* A queue pair whose process has come by since that was asked last, while it has grants; -1: there is no more. */

@@ -99,6 +99,14 @@ int completion_succeeded(struct shuntd *shuntd, struct operation *operation, con
     }
 }
 
+int completion_goes_on(struct shuntd *shuntd, struct operation *operation, uint64_t made)
+{
+    struct record_entry entry = operation->place;
+    entry.ino = made;
+    operation->leaf.counted = false; /* it is there: it counts as such */
+    return prefetch_keep_for_rename(shuntd, operation, &entry);
+}
+
 int completion_committed(struct shuntd *shuntd, struct operation *operation, const struct record_entry *made,
                          struct dirid child)
 {

@@ -16,6 +16,8 @@ int unlink_begins(struct shuntd *, struct operation *);
 int completion_succeeded(struct shuntd *, struct operation *, const struct record_entry *made, struct dirid child);
 /* ... as its process says, which is still there: what it made it may be about to rename (prefetch_keep). */
 int completion_committed(struct shuntd *, struct operation *, const struct record_entry *made, struct dirid child);
+/* ... what it has made it is renaming, by a grant for both (prefetch/grant.h). */
+int completion_goes_on(struct shuntd *, struct operation *, uint64_t made);
 int completion_failed(struct shuntd *, struct operation *);
 int completion_settle_by_disk(struct shuntd *, struct operation *);
 /* All that a client has left (0: all whose clients stopped waiting) is settled so. */

@@ -23,6 +23,7 @@ struct qp {
     uint64_t client;
     uint64_t operation[CHANNEL_GRANTS]; /* by its number, 0: the slot is free */
     unsigned used, next;
+    uint64_t made; /* the operation of what its process has made last and may rename, or one that is over */
 };
 
 struct grants {
@@ -132,22 +133,39 @@ bool grant_make(struct shuntd *shuntd, struct operation *operation, uint64_t cli
     return grant_put(shuntd, operation, client, makes ? &operation->place : &operation->before, &grant);
 }
 
-bool grant_make_rename(struct shuntd *shuntd, struct operation *from, struct operation *to, uint64_t client)
+bool grant_make_pair(struct shuntd *shuntd, struct operation *from, struct operation *to, uint64_t client)
 {
-    struct listen_grant grant = {.type = MESSAGE_RENAME, .to = to->name, .to_length = to->length};
-    if (!grant_put(shuntd, from, client, &from->before, &grant))
+    const bool makes = from->kind == OPERATION_CREATE;
+    struct listen_grant grant = {.type = makes ? MESSAGE_CREATE : MESSAGE_RENAME, .to = to->name, .to_length = to->length};
+    if (!grant_put(shuntd, from, client, makes ? &from->place : &from->before, &grant))
         return false;
     from->rename.partner = to;
     to->rename.partner = from;
     return true;
 }
 
+/* To be made, and then renamed: the new name is granted with it. */
+static bool grant_is_of_two(const struct operation *operation)
+{
+    return operation->kind == OPERATION_CREATE && operation->rename.partner != NULL;
+}
+
 /* What was granted together is apart again. */
 static void grant_part(struct operation *operation)
 {
-    struct operation *partner = operation_partner(operation);
+    struct operation *partner = operation->rename.partner;
     if (partner != NULL)
         operation->rename.partner = partner->rename.partner = NULL;
+}
+
+/* Its process has taken it, and goes on by messages. False: it goes on with the grant meanwhile. */
+static bool grant_close(struct shuntd *shuntd, struct operation *operation, enum listen_granted what)
+{
+    if (!listen_close_grant(shuntd->listen, operation->qp, grant_slot_of(operation), what))
+        return false;
+    grant_leave(shuntd, operation);
+    grant_part(operation);
+    return true;
 }
 
 bool grant_take_back(struct shuntd *shuntd, struct operation *any)
@@ -170,6 +188,8 @@ void grant_ends(struct shuntd *shuntd, struct operation *operation)
         return;
     listen_end_grant(shuntd->listen, operation->qp, grant_slot_of(operation));
     grant_leave(shuntd, operation);
+    if (grant_is_of_two(operation))
+        grant_part(operation);
 }
 
 static int grant_attach(struct shuntd *shuntd, struct operation *operation)
@@ -203,6 +223,13 @@ static int grant_claim(struct shuntd *shuntd, struct operation *operation, uint6
     return code == 0 ? grant_begin(shuntd, operation) : code;
 }
 
+/* What was made is being renamed: its create is over, and the rename, for which both names are held, has begun. */
+static int grant_goes_on(struct shuntd *shuntd, struct operation *operation, uint64_t taken_at, uint64_t made)
+{
+    int code = shuntd->prefetch_handlers->create_goes_on(shuntd, operation, made);
+    return code == 0 ? grant_claim(shuntd, operation, taken_at) : code;
+}
+
 /* A number that is none is a process's mistake. */
 static int grant_finish(struct shuntd *shuntd, struct operation *operation, uint64_t made)
 {
@@ -214,14 +241,65 @@ static int grant_finish(struct shuntd *shuntd, struct operation *operation, uint
                : shuntd->prefetch_handlers->succeeded(shuntd, operation, &entry, (struct dirid){0, 0});
 }
 
-static int grant_see(struct shuntd *shuntd, struct operation *operation)
+/* How far it is followed. */
+enum grant_look {
+    GRANT_LOOKS, /* what was made, and may be renamed then, stays as it is */
+    GRANT_SEES,  /* ... is over */
+    GRANT_ENDS   /* ... also what is still being made: its process says by a message how that went */
+};
+
+static int grant_look_at(struct shuntd *, struct operation *, enum grant_look);
+
+/* A thread that has taken another name renames the one before no more. */
+static int grant_passes(struct shuntd *shuntd, const struct operation *operation)
+{
+    struct qp *qp = grant_qp_of(shuntd, operation);
+    struct operation *made = qp->made != 0 && qp->made != operation->id ? operation_by_id(shuntd->home, qp->made) : NULL;
+    qp->made = grant_is_of_two(operation) ? operation->id : 0;
+    return made != NULL && made->grant.slot != 0 ? grant_look_at(shuntd, made, GRANT_SEES) : 0;
+}
+
+static int grant_look_at_pair(struct shuntd *shuntd, struct operation *operation, enum grant_look look,
+                              enum listen_granted what, uint64_t taken_at, uint64_t made)
+{
+    if ((what == LISTEN_MOVING || what == LISTEN_MOVED) && made != 0) {
+        int code = grant_goes_on(shuntd, operation, taken_at, made);
+        return code == 0 && what == LISTEN_MOVED ? grant_finish(shuntd, operation, made) : code;
+    }
+    if (look == GRANT_LOOKS || (look == GRANT_SEES && what == LISTEN_TAKEN))
+        return 0;
+    if (!grant_close(shuntd, operation, what))
+        return grant_look_at(shuntd, operation, look);
+    return what == LISTEN_DONE ? grant_finish(shuntd, operation, made) : 0;
+}
+
+static int grant_look_at(struct shuntd *shuntd, struct operation *operation, enum grant_look look)
 {
     uint64_t taken_at, made;
     const enum listen_granted what = listen_granted(shuntd->listen, operation->qp, grant_slot_of(operation), &taken_at, &made);
+    int code = 0;
     if (what == LISTEN_GRANTED || BROKEN("grant-unseen"))
         return 0;
-    int code = operation_is_prefetched(operation) ? grant_claim(shuntd, operation, taken_at) : 0;
-    return code == 0 && what == LISTEN_DONE ? grant_finish(shuntd, operation, made) : code;
+    if (operation_is_prefetched(operation))
+        code = grant_passes(shuntd, operation);
+    if (code == 0 && operation_is_prefetched(operation))
+        code = grant_claim(shuntd, operation, taken_at);
+    if (code != 0)
+        return code;
+    if (grant_is_of_two(operation))
+        return grant_look_at_pair(shuntd, operation, look, what, taken_at, made);
+    const bool is_over = what == LISTEN_DONE || (what == LISTEN_MOVED && operation->kind == OPERATION_RENAME_FROM);
+    return is_over ? grant_finish(shuntd, operation, made) : 0;
+}
+
+static int grant_see(struct shuntd *shuntd, struct operation *operation)
+{
+    return grant_look_at(shuntd, operation, GRANT_SEES);
+}
+
+static int grant_glance(struct shuntd *shuntd, struct operation *operation)
+{
+    return grant_look_at(shuntd, operation, GRANT_LOOKS);
 }
 
 int grant_settle(struct shuntd *shuntd, struct operation *any)
@@ -229,7 +307,7 @@ int grant_settle(struct shuntd *shuntd, struct operation *any)
     struct operation *operation = operation_granted_as(any);
     if (!operation_has_grant(operation) || (operation_is_prefetched(operation) && grant_take_back(shuntd, operation)))
         return 0;
-    return grant_see(shuntd, operation);
+    return grant_look_at(shuntd, operation, GRANT_ENDS);
 }
 
 typedef int each_grant(struct shuntd *, struct operation *);
@@ -289,7 +367,7 @@ static bool grant_has_taken(struct shuntd *shuntd, uint32_t number)
 int grant_see_qp(struct shuntd *shuntd, uint32_t qp)
 {
     return shuntd->grants->qp[qp].used > 0 && grant_has_taken(shuntd, qp)
-               ? grant_in_qp(shuntd, &shuntd->grants->qp[qp], NULL, grant_see)
+               ? grant_in_qp(shuntd, &shuntd->grants->qp[qp], NULL, grant_glance)
                : 0;
 }
 

@@ -10,8 +10,10 @@
  * done a COMMIT, UNLINKED or RENAMED that lies in the ring: it is seen when the queue pair is looked at, and before anything
  * is decided about that name. What is only granted is taken back before anything happens with its operation; then it is an
  * operation like others that are `ahead`. A rename's two names are granted as one, and its operations are each other's partners
- * while they are; taken back, they are apart again. So each rule about operations holds, if nothing is done with one that is
- * granted before it was settled here:
+ * while they are; taken back, they are apart again. So it is with a create and the rename of what was made, which one grant can
+ * be: once that is being renamed, the create is over, and its operation is that of a rename's old name. Till then a create that
+ * is done is left as it is, for as long as its thread takes no other name. So each rule about operations holds, if nothing is
+ * done with one that is granted before it was settled here:
  *
  * - serve() settles the names of each request;
  * - a daemon that is told that an end is awaited (NOTIFY_AWAITED) settles that operation, and so does one that begins to give
@@ -29,6 +31,7 @@
 /* What the rooms above do with an operation that a client took by a grant. 0 or a fatal -errno. */
 struct prefetch_handlers {
     int (*create_begins)(struct shuntd *, struct operation *);
+    int (*create_goes_on)(struct shuntd *, struct operation *, uint64_t made); /* what was made is being renamed */
     int (*unlink_begins)(struct shuntd *, struct operation *);
     int (*rename_begins)(struct shuntd *, struct operation *from);
     int (*rename_succeeded)(struct shuntd *, struct operation *from);
@@ -42,8 +45,9 @@ void grant_destroy(struct grants *);
 
 /* Grants what was predicted of `client`, on whose queue pair it is, and is held. False: there is no room. */
 bool grant_make(struct shuntd *, struct operation *, uint64_t client);
-/* The same of a rename, whose two names are held, and whose file stays in its leaf. */
-bool grant_make_rename(struct shuntd *, struct operation *from, struct operation *to, uint64_t client);
+/* The same of a rename, or of a create and the rename that is to follow: both names are held, and the file stays in its leaf.
+ */
+bool grant_make_pair(struct shuntd *, struct operation *from, struct operation *to, uint64_t client);
 /* Is anything granted, or at work on what was? */
 bool grant_is_any(const struct shuntd *);
 /* How many names are. */
@@ -59,9 +63,10 @@ int grant_settle(struct shuntd *, struct operation *);
 /* The same for all of a directory, or of a client (0: of all). */
 int grant_settle_dir(struct shuntd *, const struct home_dir *);
 int grant_settle_client(struct shuntd *, uint64_t client);
-/* The same for what was taken; what was not stays granted. */
+/* The same for what was taken and done; what was not stays granted. */
 int grant_see_all(struct shuntd *);
-/* ... in a queue pair, before what its process asks for since; or in those queue pairs whose processes have come by. */
+/* ... in a queue pair, before what its process asks for since; or in those queue pairs whose processes have come by. What was
+ * made last, and may be renamed, stays as it is. */
 int grant_see_qp(struct shuntd *, uint32_t qp);
 int grant_step(struct shuntd *);
 /* Its operation ends. */

@@ -207,7 +207,7 @@ int prefetch_tick(struct shuntd *shuntd)
     struct link *operations = &shuntd->home->operations, *next;
     const uint64_t since = shuntd->stop != 0 ? UINT64_MAX : shuntd->prefetch->ticked;
     shuntd->prefetch->ticked = shuntd->now;
-    int code = grant_see_all(shuntd);
+    int code = shuntd->stop != 0 ? grant_settle_client(shuntd, 0) : grant_see_all(shuntd);
     if (shuntd->home->prefetched_count == 0)
         return code;
     for (struct link *link = operations->next; link != operations && code == 0; link = next) {
@@ -391,6 +391,16 @@ bool prefetch_has_room(struct shuntd *shuntd, const struct stream *stream, uint3
                              grant_take_back(shuntd, there));
 }
 
+/* A create with the rename that is to follow, if that is foreseen. 0, 1: there is no room; or a fatal -errno. */
+static int prefetch_grant(struct shuntd *shuntd, const struct stream *stream, struct operation *operation)
+{
+    struct operation *to = NULL;
+    int code = operation->kind == OPERATION_CREATE ? rename_ahead_find_new(shuntd, operation, stream->granted + 1, &to) : 0;
+    if (code != 0 || (to != NULL && grant_make_pair(shuntd, operation, to, stream->client)))
+        return code;
+    return grant_make(shuntd, operation, stream->client) ? 0 : 1;
+}
+
 /* In the order in which they are to be asked for, as far as their homes have given them. */
 static int prefetch_grant_more(struct shuntd *shuntd, struct stream *stream, const struct operation *like)
 {
@@ -402,10 +412,10 @@ static int prefetch_grant_more(struct shuntd *shuntd, struct stream *stream, con
         const size_t length = sequence_predict(&stream->sequence, stream->granted + 1, name);
         if (length == 0 || (code = prefetch_begin_like(shuntd, like, name, length, &operation)) != 0 ||
             !prefetch_may_be_granted_like(shuntd, operation, like) ||
-            (!operation_has_grant(operation) && !grant_make(shuntd, operation, stream->client)))
+            (!operation_has_grant(operation) && (code = prefetch_grant(shuntd, stream, operation)) != 0))
             break;
     }
-    return code;
+    return code < 0 ? code : 0;
 }
 
 int prefetch_granted(struct shuntd *shuntd, const struct operation *operation)

@@ -10,7 +10,8 @@
  * read ahead. And some of the next names, those with a home here, too, are granted to the process (grant.h), which then
  * need not even ask.
  *
- * Renames are foreseen likewise (rename_ahead.c), and those within one directory are granted.
+ * Renames are foreseen likewise (rename_ahead.c), and those within one directory are granted; of what a thread makes and then
+ * renames each time, the create and the rename as one.
  *
  * To its home this is a create or an unlink whose process takes its time (here an operation that is prefetched), and each rule
  * about those holds. It is pending or dying in the index, so it is nowhere told to be there or to be absent without a look; a
@@ -34,6 +35,8 @@ int prefetch_follow(struct shuntd *, const struct operation *last);
 int prefetch_follow_rename(struct shuntd *, const struct operation *from, const struct operation *to);
 /* A process says that it has made that: does its claim go on, since its thread is about to rename it? 0 or a fatal -errno. */
 int prefetch_keep(struct shuntd *, struct operation *, const struct record_entry *made, bool *is_kept);
+/* What a process has made by a grant it renames by the same: its create is over, its claim goes on. 0 or a fatal -errno. */
+int prefetch_keep_for_rename(struct shuntd *, struct operation *, const struct record_entry *made);
 /* The operation on one of a rename's names, if it was prefetched, which is the request's from now on: its home has answered, or
  * will; or NULL. 0 or a fatal -errno. */
 int prefetch_take_rename(struct shuntd *, const struct listen_request *, enum operation_kind, struct operation **taken);

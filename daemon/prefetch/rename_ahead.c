@@ -97,11 +97,11 @@ static bool rename_ahead_may_go(const struct shuntd *shuntd, const struct operat
            from->dir->record.why != RECORD_WHY_WATCHED; /* else its file may go elsewhere (ops/rename.c) */
 }
 
-/* Readers were told that place. */
-static bool rename_ahead_may_come(const struct operation *to, const struct operation *from)
+/* A file of that place. Readers were told that. */
+static bool rename_ahead_may_come(const struct operation *to, const struct record_entry *place, uint32_t qp)
 {
-    return prefetch_may_be_granted(to, OPERATION_RENAME_TO, from->qp) && !operation_had_entry(to) &&
-           to->place.branch == from->before.branch && to->place.leaf == from->before.leaf;
+    return prefetch_may_be_granted(to, OPERATION_RENAME_TO, qp) && !operation_had_entry(to) &&
+           to->place.branch == place->branch && to->place.leaf == place->leaf;
 }
 
 /* The old name, if it may go, then the new one, to which its file can come. NULL: there is none. */
@@ -136,11 +136,11 @@ static int rename_ahead_grant(struct shuntd *shuntd, struct rename_stream *strea
     int code = rename_ahead_begin(shuntd, stream, dir, qp, both);
     if (code != 0)
         return code;
-    if (both[1] == NULL || !rename_ahead_may_come(both[1], both[0]))
+    if (both[1] == NULL || !rename_ahead_may_come(both[1], &both[0]->before, qp))
         return 1;
     if (operation_has_grant(both[0]))
         return operation_partner(both[0]) == both[1] ? 0 : 1;
-    return grant_make_rename(shuntd, both[0], both[1], stream->old.client) ? 0 : 1;
+    return grant_make_pair(shuntd, both[0], both[1], stream->old.client) ? 0 : 1;
 }
 
 int rename_ahead_grant_more(struct shuntd *shuntd, struct home_dir *dir, uint32_t qp)
@@ -155,6 +155,45 @@ int rename_ahead_grant_more(struct shuntd *shuntd, struct home_dir *dir, uint32_
         stream->old.granted += code == 0;
     }
     return code < 0 ? code : 0;
+}
+
+/* Of a thread that renames what it has just made, each time, and within its directory. */
+static bool rename_ahead_is_of_made(const struct rename_stream *stream, const struct operation *made, uint64_t client)
+{
+    return stream->made > 0 && rename_ahead_is_long(stream, rename_ahead_run(stream)) && stream->old.client == client &&
+           dirid_equal(stream->old.dir, made->dir->id) && dirid_equal(stream->to_dir, made->dir->id) &&
+           made->dir->record.why != RECORD_WHY_WATCHED;
+}
+
+/* The new name that goes with that old one. The last file may have been renamed already, or is about to be. 0: none can be
+ * told. */
+static size_t rename_ahead_predict(const struct rename_stream *stream, const struct operation *made, unsigned ahead,
+                                   char name[RECORD_NAME_MAX])
+{
+    for (unsigned i = ahead; i <= ahead + 1; i++)
+        if (sequence_predict(&stream->old.sequence, i, name) == made->length && memcmp(name, made->name, made->length) == 0)
+            return sequence_predict(&stream->to, i, name);
+    return 0;
+}
+
+int rename_ahead_find_new(struct shuntd *shuntd, const struct operation *made, unsigned ahead, struct operation **to)
+{
+    const struct rename_stream *stream = rename_ahead_stream(shuntd, made->qp);
+    char name[RECORD_NAME_MAX];
+    struct prefetch_name next = {.kind = OPERATION_RENAME_TO,
+                                 .dir = made->dir,
+                                 .qp = made->qp,
+                                 .name = name,
+                                 .entry = made->place,
+                                 .completion = shuntd->prefetch_handlers->rename_answered};
+    *to = NULL;
+    if (rename_ahead_is_of_made(stream, made, shuntd->prefetch->streams[made->qp].client))
+        next.length = rename_ahead_predict(stream, made, ahead, name);
+    next.entry.state = RECORD_PENDING;
+    int code = next.length > 0 ? prefetch_begin(shuntd, &next, to) : 0;
+    if (*to != NULL && (!rename_ahead_may_come(*to, &made->place, made->qp) || (*to)->rename.partner != NULL))
+        *to = NULL;
+    return code;
 }
 
 int prefetch_follow_rename(struct shuntd *shuntd, const struct operation *from, const struct operation *to)
@@ -223,13 +262,28 @@ static void rename_ahead_keep(struct shuntd *shuntd, struct operation *operation
     rename_ahead_stream(shuntd, operation->qp)->kept = operation->id;
 }
 
-int prefetch_keep(struct shuntd *shuntd, struct operation *operation, const struct record_entry *made, bool *is_kept)
+static int rename_ahead_note_made(struct shuntd *shuntd, const struct operation *operation)
 {
     struct rename_stream *stream = rename_ahead_stream(shuntd, operation->qp);
     int code = rename_ahead_let_go(shuntd, stream);
     stream->last_dir = operation->dir->id;
     stream->last_hash = operation->hash;
-    *is_kept = code == 0 && rename_ahead_may_keep(shuntd, stream, operation, made);
+    return code;
+}
+
+int prefetch_keep_for_rename(struct shuntd *shuntd, struct operation *operation, const struct record_entry *made)
+{
+    struct operation *to = operation->rename.partner;
+    int code = rename_ahead_note_made(shuntd, operation);
+    operation_keep(shuntd->home, operation, made);
+    operation->rename.partner = to;
+    return code;
+}
+
+int prefetch_keep(struct shuntd *shuntd, struct operation *operation, const struct record_entry *made, bool *is_kept)
+{
+    int code = rename_ahead_note_made(shuntd, operation);
+    *is_kept = code == 0 && rename_ahead_may_keep(shuntd, rename_ahead_stream(shuntd, operation->qp), operation, made);
     if (*is_kept)
         rename_ahead_keep(shuntd, operation, made);
     return code;

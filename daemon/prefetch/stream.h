@@ -73,6 +73,9 @@ unsigned prefetch_to_be_granted(unsigned run);
 bool prefetch_has_room(struct shuntd *, const struct stream *, uint32_t qp);
 /* Renames, as far as their homes have given them, in the order in which they are to be asked for. 0 or a fatal -errno. */
 int rename_ahead_grant_more(struct shuntd *, struct home_dir *, uint32_t qp);
+/* The operation on the name that a file gets by the next rename, which is to be made under that of `made`, so far ahead; NULL:
+ * that cannot be told, or its home has not given it. 0 or a fatal -errno. */
+int rename_ahead_find_new(struct shuntd *, const struct operation *made, unsigned ahead, struct operation **to);
 /* The next names are to be asked for: how far ahead, which is window; 0: they were, or there is no memory. */
 unsigned prefetch_widen(struct stream *);
 void prefetch_begin_again(struct stream *, uint64_t client, struct dirid dir);

@@ -40,8 +40,9 @@
  * A thread that makes, removes or renames names one after the other is granted the next ones before it asks
  * (daemon/prefetch/grant.h): a few grants lie in its queue pair, each the answer that it would get. It takes one by
  * compare-and-swap, goes on as if it had asked, and says there, too, how it went, so that for such a name there is no message
- * at all. The daemon takes it back likewise, if somebody else is to have the name: the first swap decides. What has become of
- * grants the daemon sees when it next looks at the queue pair, or when it is asked about that name.
+ * at all. What it makes and then renames each time, a checkpoint, is one grant, which it takes again for the rename. The daemon
+ * takes it back likewise, if somebody else is to have the name: the first swap decides. What has become of grants the daemon
+ * sees when it next looks at the queue pair, or when it is asked about that name.
  *
  * Most of the file has no memory at first: a root with nothing in it takes little. A page that a full tmpfs has no room for
  * would be a SIGBUS, in an application, so nothing is loaded or stored there before its pages were made (sys_populate): a queue
@@ -62,7 +63,7 @@
 #include "wire/page.h"
 
 #define CHANNEL_MAGIC 0x6e6168632d746e73ull /* "snt-chan" */
-#define CHANNEL_VERSION 25
+#define CHANNEL_VERSION 26
 #define CHANNEL_QPS 2048
 #define CHANNEL_ROW 32       /* queue pairs in a row: a bit each */
 #define CHANNEL_QPS_FIRST 32 /* whose memory is there from the begin on */
@@ -101,23 +102,26 @@ enum channel_granted {
     CHANNEL_NOTHING = 0, /* the daemon's to fill */
     CHANNEL_GRANTED,     /* anybody's: its process takes it (CHANNEL_TAKEN), or the daemon does (CHANNEL_NOTHING) */
     CHANNEL_TAKEN,       /* its process's */
-    CHANNEL_DONE,        /* ... which has said how it went: the daemon's again */
+    CHANNEL_DONE,   /* ... which has said how it went: the daemon's again, or, of a name that it may rename then, anybody's */
+    CHANNEL_MOVING, /* what was made is being renamed: its process's */
+    CHANNEL_MOVED,  /* ... and has the other name: the daemon's again */
 };
 #define CHANNEL_GRANT_BITS 3
 #define CHANNEL_GRANT_STATE(WORD) ((enum channel_granted)((WORD) & ((1u << CHANNEL_GRANT_BITS) - 1)))
 
 /* A name that the process may make or remove, or one that it may rename to another one of the same directory, as if it had
- * asked; names that are longer are not granted. */
+ * asked; or one that it may make and then rename, if that is what it does each time: a checkpoint. Names that are longer are
+ * not granted. */
 struct channel_grant {
     uint64_t word;
     struct dirid dir;
     struct record_entry entry; /* the answer's; a file that is renamed stays in its leaf, so it is that of both names */
-    uint64_t taken_at;         /* clock_files of its process, just before it was taken */
+    uint64_t taken_at;         /* clock_files of its process, just before it was taken, the last time */
     uint64_t made;             /* the inode number of what was made, once it is done */
     uint16_t type;  /* MESSAGE_CREATE (of a regular file), MESSAGE_UNLINK or MESSAGE_RENAME (which replaces nothing) */
     uint16_t calls; /* the daemon is to be woken when this one is done: it has more to grant then */
     uint16_t name_length, to_length;
-    char name[CHANNEL_GRANT_NAME]; /* behind it the new one, of a rename */
+    char name[CHANNEL_GRANT_NAME]; /* behind it the new one, if there is one */
 } __attribute__((aligned(128)));
 
 /* 128 bytes between what the two sides write, so that they do not take each other's cache lines. */

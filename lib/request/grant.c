@@ -39,26 +39,39 @@ static bool grant_has_new(const struct channel_grant *grant, const struct messag
            memcmp(&grant->name[at], name->text, name->length) == 0;
 }
 
-static bool grant_is_about(const struct channel_grant *grant, const struct message *message)
-{
-    return grant->type == message->type && dirid_equal(grant->dir, message->dir) && grant_has_old(grant, &message->name) &&
-           (message->type != MESSAGE_RENAME || grant_has_new(grant, &message->rename.to_name));
-}
-
 static uint64_t grant_word_of(const struct channel_grant *grant)
 {
     return __atomic_load_n(&grant->word, __ATOMIC_ACQUIRE);
 }
 
-static bool grant_is_granted(const struct channel_grant *grant, const struct message *message)
+/* Of a name that was made and may be renamed then: is it this that the process does next? */
+static bool grant_goes_on(const struct channel_grant *grant, uint64_t word)
 {
-    return CHANNEL_GRANT_STATE(grant_word_of(grant)) == CHANNEL_GRANTED && grant_is_about(grant, message);
+    return CHANNEL_GRANT_STATE(word) == CHANNEL_DONE && grant->type == MESSAGE_CREATE && grant->to_length > 0 &&
+           grant->made != 0;
+}
+
+/* May it be taken, and for that? */
+static bool grant_is_granted(const struct channel_grant *grant, uint64_t word, const struct message *message)
+{
+    const bool goes_on = grant_goes_on(grant, word), fits = message->type == (goes_on ? MESSAGE_RENAME : grant->type);
+    return (goes_on || CHANNEL_GRANT_STATE(word) == CHANNEL_GRANTED) && fits && dirid_equal(grant->dir, message->dir) &&
+           grant_has_old(grant, &message->name) &&
+           (message->type != MESSAGE_RENAME || grant_has_new(grant, &message->rename.to_name));
 }
 
 static bool grant_makes(const struct channel_grant *grant, const struct message_text *name)
 {
     return grant->type == MESSAGE_RENAME ? grant_has_new(grant, name)
                                          : grant->type == MESSAGE_CREATE && grant_has_old(grant, name);
+}
+
+/* The other name of what is, or was, to be made first: nobody has made that. */
+static bool grant_will_make(const struct channel_grant *grant, uint64_t word, const struct message_text *name)
+{
+    const enum channel_granted state = CHANNEL_GRANT_STATE(word);
+    return grant->type == MESSAGE_CREATE && grant->to_length > 0 && state >= CHANNEL_GRANTED && state <= CHANNEL_DONE &&
+           grant_has_new(grant, name);
 }
 
 static bool grant_takes_away(const struct channel_grant *grant, const struct message_text *name)
@@ -68,8 +81,18 @@ static bool grant_takes_away(const struct channel_grant *grant, const struct mes
 
 static bool grant_is_of_name(const struct channel_grant *grant, struct dirid dir, const struct message_text *name, bool is_new)
 {
-    return CHANNEL_GRANT_STATE(grant_word_of(grant)) == CHANNEL_GRANTED && dirid_equal(grant->dir, dir) &&
-           (is_new ? grant_makes(grant, name) : grant_takes_away(grant, name));
+    const uint64_t word = grant_word_of(grant);
+    if (!dirid_equal(grant->dir, dir))
+        return false;
+    return (is_new && grant_will_make(grant, word, name)) ||
+           (CHANNEL_GRANT_STATE(word) == CHANNEL_GRANTED &&
+            (is_new ? grant_makes(grant, name) : grant_takes_away(grant, name)));
+}
+
+/* The one that was taken last may go on. */
+static const struct channel_grant *grant_from(const struct channel_qp *qp, unsigned first, unsigned i)
+{
+    return &qp->grant[(first + CHANNEL_GRANTS - 1 + i) % CHANNEL_GRANTS];
 }
 
 bool grant_has_name(const struct channel_qp *qp, unsigned first, struct dirid dir, const struct message_text *name, bool is_new)
@@ -77,7 +100,7 @@ bool grant_has_name(const struct channel_qp *qp, unsigned first, struct dirid di
     if (__atomic_load_n(&qp->grants, __ATOMIC_RELAXED) == 0)
         return false;
     for (unsigned i = 0; i < CHANNEL_GRANTS; i++)
-        if (grant_is_of_name(&qp->grant[(first + i) % CHANNEL_GRANTS], dir, name, is_new))
+        if (grant_is_of_name(grant_from(qp, first, i), dir, name, is_new))
             return true;
     return false;
 }
@@ -86,9 +109,11 @@ int grant_find(const struct channel_qp *qp, const struct message *message, unsig
 {
     if (__atomic_load_n(&qp->grants, __ATOMIC_RELAXED) == 0 || !grant_may_be_granted(message))
         return -1;
-    for (unsigned i = 0; i < CHANNEL_GRANTS; i++)
-        if (grant_is_granted(&qp->grant[(first + i) % CHANNEL_GRANTS], message))
-            return (int)((first + i) % CHANNEL_GRANTS);
+    for (unsigned i = 0; i < CHANNEL_GRANTS; i++) {
+        const struct channel_grant *grant = grant_from(qp, first, i);
+        if (grant_is_granted(grant, grant_word_of(grant), message))
+            return (int)(grant - qp->grant);
+    }
     return -1;
 }
 
@@ -103,10 +128,15 @@ static uint16_t grant_copy_place(const struct channel_qp *qp, uint32_t leaf, cha
     return (uint16_t)t.length;
 }
 
-static void grant_answer(const struct channel_qp *qp, const struct channel_grant *grant, struct message *answer, uint8_t *bytes)
+static void grant_answer(const struct channel_qp *qp, const struct channel_grant *grant, bool goes_on, struct message *answer,
+                         uint8_t *bytes)
 {
-    const bool renames = grant->type == MESSAGE_RENAME;
+    const bool renames = goes_on || grant->type == MESSAGE_RENAME;
     *answer = (struct message){.type = renames ? MESSAGE_RENAME_ANSWER : MESSAGE_ANSWER, .answer.entry[0] = grant->entry};
+    if (goes_on) {
+        answer->answer.entry[0].state = RECORD_LIVE;
+        answer->answer.entry[0].ino = grant->made;
+    }
     answer->answer.place[0] = message_text((const char *)bytes, grant_copy_place(qp, grant->entry.leaf, (char *)bytes));
     if (!renames)
         return;
@@ -120,17 +150,18 @@ uint64_t grant_take(struct channel_qp *qp, unsigned slot, const struct message *
 {
     struct channel_grant *grant = &qp->grant[slot];
     uint64_t word = grant_word_of(grant);
-    const uint64_t taken = word - CHANNEL_GRANTED + CHANNEL_TAKEN;
-    if (CHANNEL_GRANT_STATE(word) != CHANNEL_GRANTED || !grant_is_about(grant, message))
+    const bool goes_on = grant_goes_on(grant, word);
+    const uint64_t taken = goes_on ? word - CHANNEL_DONE + CHANNEL_MOVING : word - CHANNEL_GRANTED + CHANNEL_TAKEN;
+    if (!grant_is_granted(grant, word, message))
         return 0;
-    grant_answer(qp, grant, answer, bytes);
+    grant_answer(qp, grant, goes_on, answer, bytes);
     __atomic_store_n(&grant->taken_at, clock_files(), __ATOMIC_RELAXED);
     return __atomic_compare_exchange_n(&grant->word, &word, taken, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED) ? taken : 0;
 }
 
-static bool grant_is_its_end(const struct channel_grant *grant, const struct message *message)
+static bool grant_is_its_end(const struct channel_grant *grant, uint64_t word, const struct message *message)
 {
-    switch (grant->type) {
+    switch (CHANNEL_GRANT_STATE(word) == CHANNEL_MOVING ? MESSAGE_RENAME : grant->type) {
     case MESSAGE_CREATE:
         return message->type == MESSAGE_COMMIT && message->commit.entry.type == DT_REG;
     case MESSAGE_UNLINK:
@@ -140,13 +171,16 @@ static bool grant_is_its_end(const struct channel_grant *grant, const struct mes
     }
 }
 
+_Static_assert(CHANNEL_DONE == CHANNEL_TAKEN + 1 && CHANNEL_MOVED == CHANNEL_MOVING + 1,
+               "what is at work ends with the next state");
+
 bool grant_end(struct channel_qp *qp, unsigned slot, uint64_t word, const struct message *message, bool *calls)
 {
     struct channel_grant *grant = &qp->grant[slot];
-    if (grant_word_of(grant) != word || !grant_is_its_end(grant, message))
+    if (grant_word_of(grant) != word || !grant_is_its_end(grant, word, message))
         return false;
-    *calls = grant->calls != 0;
-    grant->made = message->type == MESSAGE_COMMIT ? message->commit.entry.ino : 0;
-    return __atomic_compare_exchange_n(&grant->word, &word, word - CHANNEL_TAKEN + CHANNEL_DONE, false, __ATOMIC_SEQ_CST,
-                                       __ATOMIC_RELAXED);
+    *calls = grant->calls != 0 && CHANNEL_GRANT_STATE(word) == CHANNEL_TAKEN;
+    if (message->type == MESSAGE_COMMIT)
+        grant->made = message->commit.entry.ino;
+    return __atomic_compare_exchange_n(&grant->word, &word, word + 1, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
 }

@@ -11,9 +11,10 @@
 
 #define GRANT_PLACE_MAX (CHANNEL_GRANT_PLACE + 12)
 
-/* Has the daemon granted the process to make that name (is_new), or to take it away? Looks at `first` first. */
+/* Has the daemon granted the process to make that name (is_new), or to take it away? Looks at what comes before `first`, which
+ * was taken last, first, and then at `first`. */
 bool grant_has_name(const struct channel_qp *, unsigned first, struct dirid, const struct message_text *name, bool is_new);
-/* The slot of the grant that is the answer to this request, which looks at `first` first: its number, -1: there is none. */
+/* The slot of the grant that is the answer to this request, in the same order: its number, -1: there is none. */
 int grant_find(const struct channel_qp *, const struct message *, unsigned first);
 /* Takes it, and copies the answer, whose place is written to `bytes` (of GRANT_PLACE_MAX): its word from then on, 0: it is
  * another's by now. */

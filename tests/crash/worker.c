@@ -40,7 +40,7 @@
 #define OWN 5                   /* names of a worker's own, in each of p and q */
 #define BELOW 2                 /* in its own directory */
 #define FOUGHT_FOR 2            /* names that everybody replaces and removes, in each of p and q */
-#define ROW 12                  /* names that are made, renamed and removed one after the other: some of them are granted */
+#define ROW 16                  /* names that are made, renamed and removed one after the other: some of them are granted */
 #define PATH_SIZE 64
 
 enum operation {
@@ -285,22 +285,39 @@ static void worker_replace(void)
     worker_operate(RENAME, from, fought_for(to));
 }
 
-static void worker_each_of_row(enum operation operation, char side, char old, char new)
+static void worker_one_of_row(enum operation operation, char side, char old, char new, unsigned i)
 {
     char from[PATH_SIZE], to[PATH_SIZE] = "-";
+    snprintf(from, sizeof from, "%c/%c%u-1%02u", side, old, run.number, i);
+    if (operation == RENAME)
+        snprintf(to, sizeof to, "%c/%c%u-1%02u", side, new, run.number, i);
+    worker_operate(operation, from, to);
+}
+
+static void worker_each_of_row(enum operation operation, char side, char old, char new)
+{
+    for (unsigned i = 0; i < ROW && !is_told_to_end; i++)
+        worker_one_of_row(operation, side, old, new, i);
+}
+
+/* Each made, and then renamed. */
+static void worker_checkpoints(char side)
+{
     for (unsigned i = 0; i < ROW && !is_told_to_end; i++) {
-        snprintf(from, sizeof from, "%c/%c%u-1%02u", side, old, run.number, i);
-        if (operation == RENAME)
-            snprintf(to, sizeof to, "%c/%c%u-1%02u", side, new, run.number, i);
-        worker_operate(operation, from, to);
+        worker_one_of_row(CREATE, side, 's', '-', i);
+        worker_one_of_row(RENAME, side, 's', 'w', i);
     }
 }
 
 static void worker_row(void)
 {
     const char side = worker_side();
-    worker_each_of_row(CREATE, side, 's', '-');
-    worker_each_of_row(RENAME, side, 's', 'w');
+    if (worker_below(2) == 0) {
+        worker_checkpoints(side);
+    } else {
+        worker_each_of_row(CREATE, side, 's', '-');
+        worker_each_of_row(RENAME, side, 's', 'w');
+    }
     worker_each_of_row(UNLINK, side, 'w', '-');
 }
 

@@ -235,3 +235,151 @@ def test_a_rename_of_an_older_file_is_not_taken_for_that_of_another(stage, build
     assert stage.does("b", "os.unlink('n'), make('n', 'another')") == "(None, None)"
     (stage.area / "granted").touch()
     assert call.answer().endswith("'another')")
+
+
+# Checkpoints: each name is made, and then renamed; of 'n' both are granted as one.
+
+BEFORE = 16  # which are renamed each, so that this is foreseen when 'n' is granted
+
+
+def in_checkpoints(stage, build):
+    """The number of 'n', which is renamed to 'm': their home is c itself, so that it grants both as soon as they are foreseen."""
+    number = next(i for i in range(BEFORE, 200) if stage.homes_of(build, f"name-{i}", f"new-{i}") == ["c", "c"])
+    stage.names = {"n": f"name-{number}", "m": f"new-{number}"}
+    return number
+
+
+def checkpointer(stage, number, ends):
+    """The line of a process on c that has been granted 'n' and its rename to 'm', and then does what `ends` says."""
+    each = "(make(f'name-{i}'), os.rename(f'name-{i}', f'new-{i}'))"
+    return f"[{each} for i in range({number - BEFORE}, {number})], until('{stage.area}/granted'), {ends}"
+
+
+def checkpoint_taker(stage, number, held, hook="grant-taken"):
+    """It has made 'n', and has taken the rename that was granted with it, or has renamed it."""
+    return taken(stage, held, checkpointer(stage, number, f"make('n'), {armed(held)}, os.rename('n', 'm')"), hook)
+
+
+def checkpoint_made(stage, number, ends):
+    """It has made 'n', which its daemon has not heard of, and goes on once the stage is `done`."""
+    said = stage.area / "made"
+    call = granted(stage, stage.call("c", checkpointer(stage, number, f"make('n'), open('{said}', 'w').close(), "
+                                                                      f"until('{stage.area}/done'), {ends}")))
+    conftest.wait_until(said.exists, "it to be made")
+    return call
+
+
+def requests_of(stage):
+    """As its daemon has counted them; the question itself is one of them."""
+    return stage.session.status("--node", "c")["counters"]["requests"]
+
+
+def test_a_checkpoint_asks_nothing(stage, build):
+    number = in_checkpoints(stage, build)
+    begin(stage)
+    line = f"until('{stage.area}/counted'), make('n'), os.rename('n', 'm'), until('{stage.area}/done')"
+    call = granted(stage, stage.call("c", checkpointer(stage, number, line)))
+    conftest.wait_until(lambda: os.path.exists(f"{stage.area}/counted.asked"), "the row to end")
+    before = requests_of(stage)
+    (stage.area / "counted").touch()
+    conftest.wait_until(lambda: os.path.exists(f"{stage.area}/done.asked"), "the checkpoint")
+    assert requests_of(stage) == before + 1
+    (stage.area / "done").touch()
+    call.answer()
+    assert stage.does("b", "os.path.exists('n'), os.path.exists('m')") == "(False, True)"
+
+
+@guarded("grant-kept")
+@NODES
+@pytest.mark.parametrize("asking", ["make('m')", "os.mkdir('m')"])
+def test_a_call_on_the_new_name_of_a_checkpoint_that_is_being_renamed_waits(stage, build, guard, node, asking):
+    number = in_checkpoints(stage, build)
+    begin(stage, guard)
+    held = stage.meeting()
+    renaming = checkpoint_taker(stage, number, held)
+    waits_for(stage, held, renaming, guard, stage.call(node, asking), "EEXIST")
+
+
+@NODES
+@pytest.mark.parametrize("asking", ["os.unlink('n')", "os.rename('n', 'x')"])
+def test_a_call_on_the_first_name_of_a_checkpoint_that_is_being_renamed_waits(stage, build, node, asking):
+    number = in_checkpoints(stage, build)
+    begin(stage)
+    held = stage.meeting()
+    renaming = checkpoint_taker(stage, number, held)
+    waits_for(stage, held, renaming, None, stage.call(node, asking), "ENOENT")
+
+
+@NODES
+@pytest.mark.parametrize("asking, answer, renamed", [("make('m', 'another')", "None", "None"), ("os.mkdir('m')", "None", "EISDIR"),
+                                                     ("make('n')", "EEXIST", "None"), ("os.unlink('n')", "None", "ENOENT"),
+                                                     ("os.rename('n', 'x')", "None", "ENOENT"), ("os.path.exists('m')", "False", "None"),
+                                                     ("sorted(os.listdir())[:1]", None, "None")])
+def test_a_call_between_create_and_rename_of_a_checkpoint(stage, build, node, asking, answer, renamed):
+    """It finds what was made, waits for nothing, and the rename follows as it would have without it."""
+    number = in_checkpoints(stage, build)
+    begin(stage)
+    call = checkpoint_made(stage, number, "os.rename('n', 'm')")
+    assert answer in (stage.does(node, asking), None)
+    (stage.area / "done").touch()
+    assert call.answer().split()[-1] == ("None)" if renamed == "None" else renamed)
+    for other in "cab":
+        assert stage.does(other, "os.path.exists('m')") == str(renamed != "ENOENT")
+        assert stage.does(other, "os.path.exists('n')") == str(renamed == "EISDIR")
+
+
+@NODES
+def test_the_new_name_of_a_checkpoint_that_is_being_made_is_free(stage, build, node):
+    number = in_checkpoints(stage, build)
+    begin(stage)
+    held = stage.meeting()
+    maker = taken(stage, held, checkpointer(stage, number, f"{armed(held)}, make('n'), os.rename('n', 'm'), read('m')"), "grant-taken")
+    assert stage.does(node, "make('m', 'another')") == "None"
+    held.go()
+    assert maker.answer().endswith("'')"), "it was replaced"
+    assert stage.does("b", "os.path.exists('n'), read('m')") == "(False, '')"
+
+
+@pytest.mark.parametrize("hook, moved", [("grant-taken", False), ("rename-done", True)])
+@pytest.mark.parametrize("node", ["c", "b"])
+def test_a_process_that_is_killed_in_a_checkpoint_has_renamed_or_not(stage, build, hook, moved, node):
+    number = in_checkpoints(stage, build)
+    begin(stage)
+    held = stage.meeting()
+    checkpoint_taker(stage, number, held, hook).process.kill()
+    assert stage.does(node, "os.path.exists('n'), os.path.exists('m')") == str((not moved, moved))
+    assert stage.does(node, "make('n')") == ("None" if moved else "EEXIST")
+    assert stage.does(node, "make('m')") == ("EEXIST" if moved else "None")
+
+
+def test_a_process_that_is_killed_between_create_and_rename_has_made_it(stage, build):
+    number = in_checkpoints(stage, build)
+    begin(stage)
+    checkpoint_made(stage, number, "None").process.kill()
+    assert stage.does("b", "os.path.exists('n'), os.path.exists('m')") == "(True, False)"
+    assert stage.does("a", "make('m'), os.unlink('n')") == "(None, None)"
+
+
+@pytest.mark.parametrize("hook", ["grant-taken", "rename-done"])
+def test_a_daemon_that_dies_waits_for_a_checkpoint_that_is_being_renamed(stage, build, hook):
+    number = in_checkpoints(stage, build)
+    begin(stage)
+    held = stage.meeting()
+    renaming = checkpoint_taker(stage, number, held, hook)
+    stage.crash("c")
+    asks = stage.call("b", "make('m')")
+    held.go()
+    assert renaming.answer().split()[-1] == "None)"
+    assert (asks.answer(), stage.does("b", "os.path.exists('n')")) == ("EEXIST", "False")
+
+
+def test_a_daemon_that_dies_between_create_and_rename(stage, build):
+    """What it granted is over: the rename asks its successor."""
+    number = in_checkpoints(stage, build)
+    begin(stage)
+    call = checkpoint_made(stage, number, "os.rename('n', 'm')")
+    stage.crash("c")
+    assert stage.does("b", "os.path.exists('n')") == "True"
+    (stage.area / "done").touch()
+    assert call.answer().endswith("None)")
+    assert stage.does("b", "os.path.exists('n'), os.path.exists('m')") == "(False, True)"

@@ -22,11 +22,12 @@ def test_histories_with_delays_are_linearizable(session, build, tmp_path, placem
     made.check()
 
 
-def test_histories_in_which_all_is_reserved_ahead_are_linearizable(session, build, tmp_path):
+@pytest.mark.parametrize("rows", ["yes", "checkpoints"])
+def test_histories_in_which_all_is_reserved_ahead_are_linearizable(session, build, tmp_path, rows):
     """After any two names what follows from them, right or wrong: the names of others, and names that nobody ever makes."""
     made = histories.Histories(session, build, tmp_path, SEED + 4, max(1, COUNT // 3), "branch")
     with made.served(SHUNT_HOOKS=DELAYS, SHUNT_BREAK="ahead-late"):
-        made.run(SHUNT_HOOKS=DELAYS, HISTORY_ROWS="yes")
+        made.run(SHUNT_HOOKS=DELAYS, HISTORY_ROWS=rows)
         counts = [session.status("--node", node)["counters"] for node in made.nodes]
     made.check()
     assert sum(count["prefetched"] for count in counts) > made.count // 10, "or this shows nothing"

@@ -6,6 +6,8 @@
 #include "prefetch/grant.h"
 
 #include <dirent.h>
+#include <fcntl.h>
+#include <sys/mman.h>
 
 #include "ops_fixture.h"
 
@@ -88,8 +90,7 @@ static bool grant_is_whole(const struct message *message)
 {
     const struct message_text *to = &message->rename.to_name;
     return message->type == MESSAGE_RENAME
-               ? request_has_granted(channel, message->dir, &message->name, false) &&
-                     request_has_granted(channel, message->dir, to, true)
+               ? request_has_granted(channel, message->dir, to, true)
                : request_has_granted(channel, message->dir, &message->name, message->type == MESSAGE_CREATE);
 }
 
@@ -602,6 +603,310 @@ Test(grant, renames_are_known_when_homes_begin_again)
     rename_done(5, &hold);
     grant_see();
     assert_entry("out", "to5", RECORD_LIVE, 1000, grant_inos[5]);
+    cr_assert_eq(home_of("out")->operations, 0);
+}
+
+/* Checkpoints: each is made and then renamed. */
+
+/* May it be renamed by the grant by which it was made? */
+static bool grant_goes_on(unsigned number)
+{
+    return is_granted(grant_renamed(number)) && !is_removal_granted(grant_numbered(number));
+}
+
+/* What the daemon sees when it comes by. */
+static void grant_look(void)
+{
+    cr_assert_eq(grant_see_qp(&shuntd, serving_qp(me)), 0);
+    serving_end();
+    serving_settle();
+}
+
+/* By grants, as far as there are any. */
+static void checkpoint_by(unsigned i)
+{
+    uint64_t ino;
+    grant_see();
+    if (is_granted(grant_numbered(i)))
+        ino = born_unasked(grant_numbered(i));
+    else
+        ino = born_by(me, "out", grant_numbered(i));
+    grant_inos[i] = ino;
+    if (grant_goes_on(i))
+        rename_unasked(i);
+    else
+        rename_by(me, grant_numbered(i), grant_renamed(i));
+}
+
+static void checkpoint_ten(void)
+{
+    for (unsigned i = 0; i < 10; i++)
+        checkpoint_by(i);
+    grant_see();
+}
+
+static void assert_moved(unsigned i)
+{
+    cr_assert(is_unknown("out", grant_numbered(i)), "%u", i);
+    assert_entry("out", grant_renamed(i), RECORD_LIVE, 1000, grant_inos[i]);
+}
+
+static void assert_made(unsigned i)
+{
+    assert_entry("out", grant_numbered(i), RECORD_LIVE, 1000, grant_inos[i]);
+}
+
+static void assert_not_moved(unsigned i)
+{
+    assert_made(i);
+    cr_assert(is_unknown("out", grant_renamed(i)), "%u", i);
+}
+
+Test(grant, a_create_is_granted_with_the_rename_that_follows)
+{
+    checkpoint_ten();
+    const uint64_t requests = last_tag, renames = shuntd.counts.renames, creates = home_of("out")->leaves.creates;
+    cr_assert(is_granted("f10") && is_granted("to10"), "nobody has made either");
+    assert_entry("out", "to10", RECORD_PENDING, 1000, 0);
+    for (unsigned i = 10; i < 14; i++) {
+        grant_inos[i] = born_unasked(grant_numbered(i));
+        cr_assert(is_granted(grant_renamed(i)), "not renamed yet");
+        rename_unasked(i);
+        cr_assert_not(is_granted(grant_renamed(i)));
+    }
+    grant_see();
+    for (unsigned i = 0; i < 14; i++)
+        assert_moved(i);
+    cr_assert_eq(last_tag, requests, "nobody asked");
+    cr_assert_eq(shuntd.counts.renames, renames + 4);
+    cr_assert_eq(home_of("out")->leaves.creates, creates + 4);
+    for (int i = 0; i < 3; i++)
+        grant_tick(); /* what nobody takes is given back, and counts no more */
+    cr_assert_eq(leaf_holds("out", 0), 14);
+}
+
+Test(grant, what_was_made_is_left_for_its_rename)
+{
+    checkpoint_ten();
+    grant_inos[10] = born_unasked("f10");
+    grant_look();
+    assert_entry("out", "f10", RECORD_PENDING, 1000, 0);
+    rename_unasked(10);
+    grant_look();
+    assert_moved(10);
+}
+
+Test(grant, a_thread_that_makes_another_name_renames_the_one_before_by_a_message)
+{
+    checkpoint_ten();
+    grant_inos[10] = born_unasked("f10");
+    grant_look();
+    grant_inos[11] = born_unasked("f11");
+    grant_look();
+    assert_made(10);
+    cr_assert_not(grant_goes_on(10));
+    rename_by(me, "f10", "to10");
+    assert_moved(10);
+    rename_unasked(11);
+    grant_see();
+    assert_moved(11);
+}
+
+Test(grant, a_checkpoint_that_is_only_granted_has_not_begun)
+{
+    checkpoint_ten();
+    cr_assert_eq(result(YOU, named(MESSAGE_LOOKUP, "out", "to10")), MESSAGE_ABSENT);
+    cr_assert_eq(result(YOU, named(MESSAGE_LOOKUP, "out", "f11")), MESSAGE_ABSENT);
+    cr_assert_not(is_granted("f10") || is_granted("to10") || is_granted("f11") || is_granted("to11"), "taken back");
+    for (unsigned i = 10; i < 30; i++)
+        checkpoint_by(i);
+    grant_see();
+    for (unsigned i = 10; i < 30; i++)
+        assert_moved(i);
+    cr_assert(is_granted("f30") && is_granted("to30"), "again");
+}
+
+static const char *const checkpoint_names[] = {"f10", "to10"};
+
+Test(grant, a_look_at_either_name_finds_what_was_made)
+{
+    static const int are[] = {MESSAGE_EXISTS, MESSAGE_ABSENT};
+    for (unsigned i = 0; i < 2; i++) {
+        checkpoint_ten();
+        grant_inos[10] = born_unasked("f10");
+        cr_assert_eq(result(YOU, named(MESSAGE_LOOKUP, "out", checkpoint_names[i])), are[i]);
+        assert_made(10);
+        cr_assert_not(grant_goes_on(10));
+        rename_by(me, "f10", "to10");
+        assert_moved(10);
+        grant_finish();
+        grant_init();
+    }
+}
+
+Test(grant, a_look_at_either_name_waits_for_a_rename_that_was_taken)
+{
+    struct request_hold hold = {0};
+    checkpoint_ten();
+    grant_inos[10] = born_unasked("f10");
+    take_rename(10, &hold);
+    const uint32_t old = post(YOU, named(MESSAGE_LOOKUP, "out", "f10")), new = post(YOU, named(MESSAGE_LOOKUP, "out", "to10"));
+    cr_assert(waits(old) && waits(new));
+    grant_move(&answer.message, "f10", "to10");
+    rename_done(10, &hold);
+    grant_see();
+    cr_assert_eq(result_of(old), MESSAGE_ABSENT);
+    cr_assert_eq(result_of(new), MESSAGE_EXISTS);
+    assert_moved(10);
+}
+
+/* While it is being made its rename is somebody else's; the process says by messages how it went. */
+Test(grant, a_name_that_is_being_made_is_renamed_by_a_message_once_somebody_looks)
+{
+    struct request_hold hold = {0};
+    checkpoint_ten();
+    take_birth("f10", &hold);
+    char at[PATH_MAX];
+    strcpy(at, place_of(&answer.message, 0, "out", "f10"));
+    const uint32_t makes = post(YOU, reserve("out", "to10", DT_REG));
+    cr_assert_eq(result_of(makes), 0);
+    confirm(YOU, "out", "to10", make_at(place_of(answer_to(makes), 0, "out", "to10")));
+    grant_inos[10] = make_at(at);
+    const struct message made = with_entry(named(MESSAGE_COMMIT, "out", "f10"), DT_REG, grant_inos[10]);
+    cr_assert_not(request_end(&hold, &made));
+    tell(me, made);
+    request_let_go(&hold);
+    cr_assert_not(grant_goes_on(10));
+    assert_entry("out", "f10", RECORD_LIVE, 1000, grant_inos[10]);
+    const struct message *given = ask(me, two_names(MESSAGE_RENAME, "out", "f10", "out", "to10"));
+    cr_assert_eq(given->result, MESSAGE_EXISTS);
+}
+
+Test(grant, a_checkpoint_that_cannot_be_made_leaves_nothing)
+{
+    struct request_hold hold = {0};
+    checkpoint_ten();
+    take_birth("f10", &hold);
+    const struct message failed = named(MESSAGE_ABORT, "out", "f10");
+    cr_assert_not(request_end(&hold, &failed));
+    tell(me, failed);
+    request_let_go(&hold);
+    cr_assert(is_unknown("out", "f10"));
+    cr_assert_eq(result(YOU, named(MESSAGE_LOOKUP, "out", "to10")), MESSAGE_ABSENT);
+}
+
+Test(grant, a_checkpoint_whose_rename_fails_is_there_by_its_first_name)
+{
+    struct request_hold hold = {0};
+    checkpoint_ten();
+    grant_inos[10] = born_unasked("f10");
+    take_rename(10, &hold);
+    struct message renamed = two_names(MESSAGE_RENAMED, "out", "f10", "out", "to10");
+    renamed.result = -EACCES;
+    cr_assert_not(request_end(&hold, &renamed), "it takes a message");
+    tell(me, renamed);
+    request_let_go(&hold);
+    assert_not_moved(10);
+}
+
+Test(grant, a_client_ends_with_checkpoints)
+{
+    struct request_hold hold = {0};
+    checkpoint_ten();
+    grant_inos[10] = born_unasked("f10");
+    rename_unasked(10);
+    grant_inos[11] = born_unasked("f11");
+    take_rename(11, &hold);
+    grant_move(&answer.message, "f11", "to11");
+    client_ends(me);
+    assert_moved(10);
+    assert_moved(11);
+    cr_assert_eq(home_of("out")->operations, 0);
+    cr_assert_not(request_has_grants(channel));
+    cr_assert_eq(leaf_holds("out", 0), 12);
+}
+
+Test(grant, a_client_ends_before_its_rename)
+{
+    struct request_hold hold = {0};
+    checkpoint_ten();
+    grant_inos[10] = born_unasked("f10");
+    take_rename(10, &hold);
+    client_ends(me);
+    assert_not_moved(10);
+    cr_assert_eq(home_of("out")->operations, 0);
+    cr_assert_eq(leaf_holds("out", 0), 11);
+}
+
+Test(grant, a_client_ends_between_create_and_rename)
+{
+    checkpoint_ten();
+    grant_inos[10] = born_unasked("f10");
+    client_ends(me);
+    assert_not_moved(10);
+    cr_assert_eq(home_of("out")->operations, 0);
+    cr_assert_not(request_has_grants(channel));
+}
+
+Test(grant, a_checkpoint_that_takes_long_is_seen_with_the_tick)
+{
+    checkpoint_ten();
+    grant_inos[10] = born_unasked("f10");
+    grant_tick();
+    assert_made(10);
+    grant_tick();
+    grant_tick();
+    assert_not_moved(10);
+    rename_by(me, "f10", "to10");
+    assert_moved(10);
+    cr_assert_eq(home_of("out")->operations, 0);
+}
+
+Test(grant, checkpoints_are_known_when_homes_begin_again)
+{
+    struct request_hold hold = {0};
+    checkpoint_ten();
+    grant_inos[10] = born_unasked("f10");
+    rename_unasked(10);
+    grant_inos[11] = born_unasked("f11");
+    take_rename(11, &hold);
+    cr_assert_eq(prefetch_forget(&shuntd), 0);
+    serving_end();
+    assert_moved(10);
+    cr_assert_eq(home_of("out")->operations, 2, "what is being renamed");
+    cr_assert_not(is_granted("f12"));
+    grant_move(&answer.message, "f11", "to11");
+    rename_done(11, &hold);
+    grant_see();
+    assert_moved(11);
+    cr_assert_eq(home_of("out")->operations, 0);
+}
+
+/* Of what was never made. */
+static void grant_say_moved(const char *name)
+{
+    int fd = open(place_path("run/channel"), O_RDWR | O_CLOEXEC);
+    struct channel *memory = mmap(NULL, CHANNEL_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    cr_assert_neq(memory, MAP_FAILED);
+    struct channel_grant *grant = memory->qp[serving_qp(me)].grant;
+    while (grant->name_length != strlen(name) || memcmp(grant->name, name, grant->name_length) != 0 ||
+           CHANNEL_GRANT_STATE(grant->word) != CHANNEL_GRANTED)
+        grant++;
+    grant->made = 0;
+    grant->word += CHANNEL_MOVED - CHANNEL_GRANTED;
+    munmap(memory, CHANNEL_SIZE);
+    close(fd);
+}
+
+Test(grant, a_process_that_says_what_is_not_so_harms_itself_alone)
+{
+    checkpoint_ten();
+    grant_say_moved("f10");
+    grant_see();
+    const uint32_t looks = post(YOU, named(MESSAGE_LOOKUP, "out", "to10"));
+    cr_assert_eq(result_of(looks), MESSAGE_ABSENT);
+    client_ends(me);
+    cr_assert(is_unknown("out", "f10") && is_unknown("out", "to10"));
     cr_assert_eq(home_of("out")->operations, 0);
 }
 

@@ -12,7 +12,7 @@
  * made, and names looked at in the end, again and again until that does not fail with EIO.
  *
  * With HISTORY_ROWS, a process that makes, removes or renames a name then does the same with those that follow it in its
- * directory.
+ * directory; with HISTORY_ROWS=checkpoints one that makes a name renames it, and then does both with those that follow.
  *
  * With HISTORY_MEETING=ADDRESS:PORT, clients are on nodes with kernels of their own, on one machine: each is begun by itself,
  * with its number as HISTORY_ME, and all wait for each other there (tests/kernels/meeting.py). Times are then the processor's,
@@ -84,7 +84,7 @@ static struct {
     uint64_t seed;
     unsigned first, count, operations, clients, me;
     unsigned directories, names; /* of this history */
-    bool patient, in_rows;
+    bool patient, in_rows, of_checkpoints;
     uint64_t random;
     int kept[FILES_MAX];
     unsigned kept_count;
@@ -306,12 +306,39 @@ static void look_at_all(unsigned history)
         history_look(LIST, history, i * NAMES);
 }
 
+/* What a client does with which slots. */
+struct deed {
+    enum operation operation;
+    unsigned a, b;
+};
+
 /* Is there a next one to be made, removed or renamed? */
-static bool is_in_row(enum operation last, unsigned a, unsigned b)
+static bool is_in_row(const struct deed *last)
 {
-    const bool has_next = a % NAMES + 1 < run.names;
-    return last == RENAME ? has_next && b % NAMES + 1 < run.names
-                          : has_next && (last == CREATE || last == EXCLUSIVE || last == UNLINK);
+    const bool has_next = last->a % NAMES + 1 < run.names;
+    return last->operation == RENAME
+               ? has_next && last->b % NAMES + 1 < run.names
+               : has_next && (last->operation == CREATE || last->operation == EXCLUSIVE || last->operation == UNLINK);
+}
+
+/* The last name was made: its new one is `b` already. */
+static bool is_to_be_renamed(const struct deed *last)
+{
+    return run.of_checkpoints && (last->operation == CREATE || last->operation == EXCLUSIVE);
+}
+
+static struct deed history_next(const struct deed *last)
+{
+    struct deed next = {(enum operation)deck[history_below(sizeof deck - 1)], any_slot(), any_slot()};
+    if (is_to_be_renamed(last))
+        return (struct deed){RENAME, last->a, last->b};
+    if (!run.in_rows || !is_in_row(last))
+        return next;
+    next.operation = run.of_checkpoints && last->operation == RENAME ? EXCLUSIVE : last->operation;
+    next.a = last->a + 1;
+    if (last->operation == RENAME)
+        next.b = last->b + 1;
+    return next;
 }
 
 static void take_part(unsigned history)
@@ -319,20 +346,10 @@ static void take_part(unsigned history)
     if (run.me == history % run.clients)
         make_directories(history);
     history_meet();
-    enum operation last = LIST;
-    unsigned a_before = 0, b_before = 0;
+    struct deed deed = {.operation = LIST};
     for (unsigned i = run.me; i < run.operations; i += run.clients) {
-        enum operation operation = (enum operation)deck[history_below(sizeof deck - 1)];
-        unsigned a = any_slot(), b = any_slot();
-        if (run.in_rows && is_in_row(last, a_before, b_before)) {
-            operation = last;
-            a = a_before + 1;
-            b = last == RENAME ? b_before + 1 : b;
-        }
-        history_operate(operation, history, a, b, false);
-        last = operation;
-        a_before = a;
-        b_before = b;
+        deed = history_next(&deed);
+        history_operate(deed.operation, history, deed.a, deed.b, false);
     }
     history_meet();
     look_at_all(history);
@@ -449,7 +466,9 @@ static void read_words(int argc, char *argv[])
     run.operations = (unsigned)atoi(argv[6]);
     run.clients = (unsigned)argc - 7;
     run.patient = getenv("HISTORY_PATIENT") != NULL;
-    run.in_rows = getenv("HISTORY_ROWS") != NULL;
+    const char *rows = getenv("HISTORY_ROWS");
+    run.in_rows = rows != NULL;
+    run.of_checkpoints = rows != NULL && strcmp(rows, "checkpoints") == 0;
 }
 
 int main(int argc, char *argv[])
