@@ -18,6 +18,7 @@ struct channel {
     char text[PATH_MAX];
     const char *last; /* the last component, in text; empty for `/`, `.` and `..`, which name a directory */
     bool slash;       /* it ended in one: a directory is meant */
+    bool is_cut;      /* the kernel, which sees the trunk alone, finds nothing where it goes on after a part of it */
     unsigned links;
 };
 
@@ -222,11 +223,13 @@ static int place_look_up(struct place *place, struct channel *channel, unsigned 
 /* One step: as look_up. */
 static int place_step(struct place *place, struct channel *channel, unsigned flags)
 {
+    channel->is_cut = true;
     if (*channel->last == '\0')
         return place_enter_path(place, AT_FDCWD, channel->text, 0);
     int parent = place_channel_open_parent(channel);
     if (parent < 0)
         return parent;
+    channel->is_cut = false;
     char canonical[PATH_MAX];
     int error = disk_canonical(parent, canonical, sizeof canonical);
     if (error >= 0)
@@ -239,14 +242,50 @@ static int place_step(struct place *place, struct channel *channel, unsigned fla
     return error;
 }
 
+static int place_walk(struct place *place, struct channel *channel, unsigned flags)
+{
+    int error;
+    do
+        error = place_step(place, channel, flags);
+    while (error == 1);
+    return error;
+}
+
+/* Takes the last component away. False: there is no other one. */
+static bool place_channel_shorten(struct channel *channel)
+{
+    char *slash = strrchr(channel->text, '/');
+    if (slash == NULL)
+        return false;
+    while (slash > channel->text && slash[-1] == '/')
+        slash--;
+    if (slash == channel->text)
+        return false;
+    *slash = '\0';
+    char text[PATH_MAX];
+    memcpy(text, channel->text, (size_t)(slash - channel->text) + 1);
+    return place_channel_take(channel, text) == 0;
+}
+
+/* What is the matter with a path that the kernel finds nothing at the end of a part of? -ENOTDIR if that is a file in a branch.
+ */
+static int place_why_cut(struct place *place, struct channel *channel)
+{
+    int error = -ENOENT;
+    while (error == -ENOENT && channel->is_cut && place_channel_shorten(channel))
+        error = place_walk(place, channel, PLACE_FOLLOW);
+    if (error == 0 && place->found != NULL && place->found->type != DT_DIR)
+        error = -ENOTDIR;
+    place->found = NULL;
+    return error == -ENOTDIR ? error : -ENOENT;
+}
+
 int place_find(struct place *place, const char *path, unsigned flags)
 {
     struct channel channel = {.links = 0};
     place->found = NULL;
     int error = place_channel_take(&channel, path);
     if (error == 0)
-        do
-            error = place_step(place, &channel, flags);
-        while (error == 1);
-    return error;
+        error = place_walk(place, &channel, flags);
+    return error == -ENOENT && channel.is_cut ? place_why_cut(place, &channel) : error;
 }

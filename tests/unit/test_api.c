@@ -128,6 +128,33 @@ Test(api, where_nothing_is)
     cr_assert_eq(api_where(place_path("r/out/x/")), -ENOTDIR, "a slash means a directory in a branch, too");
 }
 
+/* The kernel resolves what comes before the last component, and does not see the files in branches. */
+Test(api, a_path_that_goes_on_after_a_file_in_a_branch)
+{
+    static const char *const after[] = {"", "/..", "/../t", "/x", "/.", "//.", "/a/b", "/../../plain"};
+    LINK("x", "r/out/to-x");
+    LINK("x/", "r/out/to-x-slash");
+    LINK("out/to-x/in", "r/into");
+    LINK("r/out/y", "to-y");
+    for (size_t i = 1; i < sizeof after / sizeof *after; i++) {
+        cr_assert_eq(api_where(place_path("r/out/x%s", after[i])), -ENOTDIR, "x%s", after[i]);
+        cr_assert_eq(api_where(place_path("r/out/to-x%s", after[i])), -ENOTDIR, "to-x%s", after[i]);
+        cr_assert_eq(api_where(place_path("to-y%s", after[i])), -ENOTDIR, "to-y%s", after[i]);
+        cr_assert_eq(api_where(place_path("r/into%s", after[i])), -ENOTDIR, "into%s", after[i]);
+        cr_assert_eq(api_where(place_path("r/out/z%s", after[i])), -ENOENT, "z%s", after[i]);
+    }
+    cr_assert_eq(shunt_sync(place_path("r/out/x/.")), -ENOTDIR);
+    cr_assert_eq(api_where(place_path("r/into")), -ENOTDIR);
+    cr_assert_eq(api_where(place_path("r/out/to-x-slash/in")), -ENOTDIR);
+    cr_assert_eq(api_where(place_path("r/nothing/x/y")), -ENOENT);
+    cr_assert_eq(api_where("nothing/x"), -ENOENT);
+    cr_assert_eq(chdir(place_path("r/out")), 0);
+    cr_assert_eq(api_where("x/y"), -ENOTDIR);
+    cr_assert_eq(api_where("./x/y"), -ENOTDIR);
+    cr_assert_eq(api_where("../out/x/../t"), -ENOTDIR);
+    cr_assert_eq(api_where("z/y"), -ENOENT);
+}
+
 Test(api, outside_of_every_root)
 {
     cr_assert_eq(api_where(place_path("plain")), -ENOTUNIQ);
