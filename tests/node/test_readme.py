@@ -12,7 +12,7 @@ README = (REPOSITORY / "README.md").read_text()
 ARCHITECTURE = (REPOSITORY / "docs" / "architecture.md").read_text()
 CONCEPTS = (REPOSITORY / "docs" / "shunt.7").read_text()
 DOCUMENTS = sorted(REPOSITORY.glob("*.md")) + sorted((REPOSITORY / "docs").glob("*.md"))
-PAGES = [page for room in ("docs", "tools", "daemon", "lib") for page in sorted((REPOSITORY / room).rglob("*.[1378]"))]
+PAGES = [page for room in ("docs", "tools", "daemon", "lib") for page in sorted((REPOSITORY / room).rglob("*.[13578]"))]
 
 
 def test_the_readme_can_be_read_in_one_go():
@@ -50,6 +50,15 @@ def test_every_room_is_in_the_architecture():
     for part in ("lib", "daemon", "tools"):
         for room in (REPOSITORY / part).iterdir():
             assert not room.is_dir() or f"      {room.name}/" in ARCHITECTURE, f"{part}/{room.name}"
+
+
+def test_numbers_of_formats_are_those_of_the_sources():
+    rooms = [REPOSITORY / "lib", REPOSITORY / "daemon"]
+    defined = dict(re.findall(r"^#define (\w+) (\d+)\b", "".join(path.read_text() for room in rooms for path in room.rglob("*.h")), re.M))
+    said = [pair for room in rooms for path in room.rglob("*.md") for pair in re.findall(r"`([A-Z_]+)` = (\d+)", path.read_text())]
+    assert len(said) >= 4 and [(name, defined.get(name)) for name, _ in said] == said
+    live = re.search(r"^    shunt-catalogue (\d+)$", (REPOSITORY / "lib" / "catalogue" / "FORMAT.md").read_text(), re.M)
+    assert live.group(1) == defined["CATALOGUE_FORMAT"]
 
 
 def test_what_is_said_not_to_be_wrapped_is_not():
