@@ -27,6 +27,7 @@ class Shunt(MesonPackage):
 
     depends_on("c", type="build")
     depends_on("meson@1.0.0:", type="build")
+    depends_on("pkgconfig", type="build")
     depends_on("xxhash")
     depends_on("libunwind")
     depends_on("libsodium")

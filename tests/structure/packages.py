@@ -88,6 +88,10 @@ def faults_of_dependencies():
     for name in re.findall(r"^(?:build|packaging) (lib(?!c6-|openmpi-|criterion-)\S+-dev)", (SOURCE / "tests" / "packages.txt").read_text(), re.M):
         if not re.search(rf"^ {name}\b", CONTROL, re.M):
             yield f"packaging/debian/control: does not ask for {name}"
+    # By which meson finds them; rpm packages with a .pc file ask for it by themselves.
+    for of, text, word in (("debian/control", CONTROL, "pkg-config"), ("spack/package.py", RECIPE, 'depends_on("pkgconfig", type="build")')):
+        if word not in text:
+            yield f"packaging/{of}: does not ask for pkg-config"
 
 
 def faults_of_options():
