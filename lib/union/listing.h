@@ -97,8 +97,8 @@ struct listing {
  *
  * Conflicts (one name in two places): same inode is none, the trunk is told; nor is a copy in the trunk that
  * stands next to its original, since an export was cut short between the two: the original goes; else a
- * non-empty file heartbeats an empty one, else the newer change time wins; anything that is no regular file in the
- * trunk heartbeats a file in a branch. The loser is listed as NAME.shunt-conflict-NODE (NODE is `trunk` for the
+ * non-empty file beats an empty one, else the newer change time wins; anything that is no regular file in the
+ * trunk beats a file in a branch. The loser is listed as NAME.shunt-conflict-NODE (NODE is `trunk` for the
  * trunk; a number follows where that is taken) and with LISTING_SETTLE also renamed to that on disk. With
  * LISTING_SETTLE a marker that was copied natively along with its directory, while the original still stands,
  * is removed, one whose directory is a restored copy is claimed (rewritten for this directory), and what was never

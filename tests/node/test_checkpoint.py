@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # SPDX-FileCopyrightText: The shunt authors
-"""The MPI example, natively and under shunt, and the channel from a redirected directory back to a plain one."""
+"""The MPI example, natively and under shunt, and the way from a redirected directory back to a plain one."""
 
 import os
 import pathlib
