@@ -67,11 +67,23 @@ static inline bool layout_is_in_reach(size_t length)
  * marker, the inode number of a redirected file those of its copy. */
 #define LAYOUT_UNFINISHED (sizeof LAYOUT_MARKER - 1 + 1 + 16)
 
+/* What it names is removed as soon as nothing else is at work there, so a name that a user may have given to a copy is none. */
+static inline bool layout_is_unfinished(const char *name, size_t length)
+{
+    if (length != LAYOUT_UNFINISHED || memcmp(name, LAYOUT_MARKER ".", sizeof LAYOUT_MARKER) != 0)
+        return false;
+    for (size_t i = sizeof LAYOUT_MARKER; i < length; i++)
+        if ((name[i] < '0' || name[i] > '9') && (name[i] < 'a' || name[i] > 'f'))
+            return false;
+    return true;
+}
+
 static inline bool layout_is_ours(const char *name, size_t length, bool in_root)
 {
-    const size_t marker = sizeof LAYOUT_MARKER - 1;
-    if (length == marker || (length == LAYOUT_UNFINISHED && name[marker] == '.'))
-        return memcmp(name, LAYOUT_MARKER, marker) == 0;
+    if (length == sizeof LAYOUT_MARKER - 1)
+        return memcmp(name, LAYOUT_MARKER, length) == 0;
+    if (length == LAYOUT_UNFINISHED)
+        return layout_is_unfinished(name, length);
     return in_root && length == sizeof LAYOUT_OWN - 1 && memcmp(name, LAYOUT_OWN, length) == 0;
 }
 

@@ -475,7 +475,7 @@ int listing_sweep(int directory)
         size_t length = strlen(one->name);
         if (more < 0)
             error = more;
-        else if (length == LAYOUT_UNFINISHED && layout_is_ours(one->name, length, false))
+        else if (layout_is_unfinished(one->name, length))
             error = sys_unlinkat(scan.fd, one->name, 0);
     }
     disk_scan_finish(&scan);

@@ -430,6 +430,19 @@ def test_stop_leaves_the_export_to_the_last_one(shunt, root):
     assert_plain(root)
 
 
+def test_a_file_that_is_called_nearly_as_shunts_own_stays(shunt, root):
+    """What it writes is called .shunt-dir, a dot and 16 hexadecimal digits until it is whole, and swept after a crash."""
+    copy = root / "d" / ".shunt-dir.before-the-crash"
+    copy.parent.mkdir()
+    copy.write_text("a user's\n")
+    listed = shunt.run(root, ["sh", "-c", f"echo data >{root}/d/f; ls -A {root}/d; cat {copy}"], keep=True).check()
+    assert listed == f"{copy.name}\nf\na user's\n"
+    assert shunt("fsck", root).check().endswith(": clean (2 directories)\n")
+    shunt("export", root).check()
+    assert os.listdir(root) == ["d"] and sorted(os.listdir(root / "d")) == [copy.name, "f"]
+    assert copy.read_text() == "a user's\n"
+
+
 def test_an_export_says_at_what_rate(shunt, root):
     shunt.run(root, ["sh", "-c", f"mkdir {root}/d; echo data >{root}/d/f"], keep=True).check()
     made = json.loads(shunt("export", "--json", root).check())

@@ -65,6 +65,9 @@ Test(layout, what_is_ours)
     cr_assert(layout_is_ours(".shunt-dir", 10, false));
     cr_assert(layout_is_ours(".shunt-dir.0123456789abcdef", 27, false));
     cr_assert_not(layout_is_ours(".shunt-dir.bak", 14, true));
+    cr_assert_not(layout_is_ours(".shunt-dir.before-the-crash", 27, true));
+    cr_assert_not(layout_is_ours(".shunt-dir.0123456789ABCDEF", 27, true));
+    cr_assert_not(layout_is_ours(".shunt-dir-0123456789abcdef", 27, true));
     cr_assert_not(layout_is_ours("a.shunt-conflict-n1", 19, true));
     cr_assert_not(layout_is_ours(".shunt2", 7, true));
     cr_assert_not(layout_is_ours("", 0, true));

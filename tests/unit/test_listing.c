@@ -348,6 +348,21 @@ Test(listing, where_something_is_unfinished_one_lists_all, .init = conflict_init
     listing_forget();
 }
 
+/* Nothing but what shunt itself calls so is swept. */
+Test(listing, a_copy_of_a_marker_is_the_users, .init = conflict_init, .fini = place_finish)
+{
+    place_file("r/out/" LAYOUT_MARKER ".before-the-crash", "a copy");
+    place_directory("r/out/" LAYOUT_MARKER ".all-of-them-2025");
+    place_file("r/out/" LAYOUT_MARKER ".00000000000000ab", "");
+    cr_assert_eq(listing_list("out", 0, LISTING_SETTLE), 0);
+    cr_assert_eq(listing.count, 2);
+    assert_there("out", LAYOUT_MARKER ".all-of-them-2025", 0);
+    assert_there("out", LAYOUT_MARKER ".before-the-crash", 0);
+    cr_assert(place_has("r/out/" LAYOUT_MARKER ".before-the-crash"));
+    cr_assert_not(place_has("r/out/" LAYOUT_MARKER ".00000000000000ab"));
+    listing_forget();
+}
+
 Test(conflict, two_leaves_of_one_branch, .init = conflict_init, .fini = place_finish)
 {
     place_directory("r/.shunt/b/n1.1/" OUT "/1");
