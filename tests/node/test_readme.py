@@ -46,6 +46,14 @@ def test_every_path_exists(document):
         assert (document.parent / link).exists(), link
 
 
+def test_the_overviews_name_every_manual_page():
+    for overview in (REPOSITORY / "tools" / "shunt.1", REPOSITORY / "docs" / "shunt.7"):
+        text = overview.read_text().replace("\\-", "-")
+        for page in PAGES:
+            name, section = page.name.rsplit(".", 1)
+            assert page == overview or f".BR {name} ({section})" in text.split(".SH SEE ALSO\n")[1], (overview.name, page.name)
+
+
 def test_every_room_is_in_the_architecture():
     for part in ("lib", "daemon", "tools"):
         for room in (REPOSITORY / part).iterdir():
