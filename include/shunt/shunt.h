@@ -16,7 +16,7 @@
  *     -EINVAL     it lies in shunt's own .shunt
  *     -EBADMSG    a directory's .shunt-dir is no marker: see `shunt fsck`
  *
- * All are thread-safe; none may be called in a signal handler. errno is not touched. */
+ * All are thread-safe, and take up to 64 KiB of stack; none may be called in a signal handler. errno is not touched. */
 
 #include <stddef.h>
 #include <stdint.h>

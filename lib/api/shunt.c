@@ -19,7 +19,7 @@ const char *shunt_version(void)
     return SHUNT_VERSION;
 }
 
-/* A place is too large for a small thread's stack. */
+/* A place is too large for the stack that the header promises to do with. */
 static int shunt_find(const char *path, unsigned flags, struct place **place)
 {
     *place = malloc(sizeof **place);

@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stddef.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -399,6 +400,41 @@ Test(api, threads)
         cr_assert_null(wrong, "%s", (const char *)wrong);
     }
 }
+
+/* With 64 KiB of stack, and what a thread needs by itself. Sanitizers need more. */
+#ifndef __SANITIZE_ADDRESS__
+static void *read_once(void *unused)
+{
+    struct shunt_list *list;
+    char *to = malloc(PATH_MAX);
+    const bool is_found = shunt_where(place_path("r/out/to-x"), to, PATH_MAX) == 0 && strstr(to, "/n1.1/") != NULL;
+    const bool is_cut = shunt_where(place_path("r/out/to-x/../y"), to, PATH_MAX) == -ENOTDIR;
+    const bool is_listed = shunt_list_open(&list, place_path("into")) == 0;
+    shunt_list_close(list);
+    const bool is_synced = shunt_sync(place_path("r/out")) == 0;
+    free(to);
+    return is_found && is_cut && is_listed && is_synced ? NULL : unused;
+}
+
+Test(api, a_thread_with_a_small_stack)
+{
+    const size_t guard = 64 << 10, size = (64 << 10) + PTHREAD_STACK_MIN;
+    char *stack = mmap(NULL, guard + size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    pthread_attr_t attributes;
+    pthread_t thread;
+    void *wrong;
+    LINK("x", "r/out/to-x");
+    LINK("r/out", "into");
+    cr_assert(stack != MAP_FAILED && mprotect(stack, guard, PROT_NONE) == 0);
+    pthread_attr_init(&attributes);
+    cr_assert_eq(pthread_attr_setstack(&attributes, stack + guard, size), 0);
+    cr_assert_eq(pthread_create(&thread, &attributes, read_once, stack), 0);
+    pthread_join(thread, &wrong);
+    cr_assert_null(wrong);
+    pthread_attr_destroy(&attributes);
+    munmap(stack, guard + size);
+}
+#endif
 
 /* What is made durable: the kernel is asked to tell of each fsync, and carries none out. */
 
