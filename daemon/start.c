@@ -24,6 +24,7 @@
 #include "base/clock.h"
 #include "base/hook.h"
 #include "base/log.h"
+#include "base/program_signals.h"
 #include "config/settings.h"
 #include "coordinator/coordinator.h"
 #include "coordinator/evict.h"
@@ -364,6 +365,7 @@ static void start_take_signals(struct shuntd *shuntd)
     sigaction(SIGHUP, &action, NULL);
     sigaction(SIGPIPE, &action, NULL);
     sigaction(SIGXFSZ, &action, NULL); /* EFBIG, of the index or the log, will do */
+    program_signals_ignore();
 }
 
 /* The daemon before this one crashed, and the root is not there any more: what is left is to take away its files. */

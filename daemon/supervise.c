@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/program_signals.h"
 #include "keep_log.h"
 #include "listen/predecessor.h"
 #include "session/kept_log.h"
@@ -51,6 +52,7 @@ static void supervise_handle(void (*handler)(int))
     sigaction(SHUNTD_NO_MORE, &action, NULL);
     action.sa_handler = SIG_IGN; /* also in a daemon that does not serve yet */
     sigaction(SIGHUP, &action, NULL);
+    program_signals_ignore();
 }
 
 /* 0: in the daemon, with *to to write to; its process id: in the supervisor, with *from to read from; -1, also if the

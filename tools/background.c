@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/program_signals.h"
 #include "base/sys.h"
 #include "live.h"
 
@@ -24,6 +25,7 @@ static void background_leave_parent(pid_t parent)
         signal(defaults[i], SIG_DFL);
     for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++)
         signal(ignored[i], SIG_IGN);
+    program_signals_ignore();
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)

@@ -7,6 +7,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "base/program_signals.h"
 #include "command.h"
 
 /* A signal that is ignored comes all the same once it is blocked. */
@@ -24,10 +25,13 @@ int signal_wait_init(struct signal_wait *watch)
     signal_wait_add_unless_ignored(&set, SIGTERM);
     signal_wait_add_unless_ignored(&set, SIGINT);
     signal_wait_add_unless_ignored(&set, SIGHUP);
+    for (size_t i = 0; i < PROGRAM_SIGNALS; i++)
+        signal_wait_add_unless_ignored(&set, program_signals[i]);
     signal(SIGCHLD, SIG_DFL);
     sigaddset(&set, SIGCHLD);
     sigprocmask(SIG_BLOCK, &set, &watch->before);
     watch->by_terminal = false;
+    watch->program = 0;
     watch->fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     if (watch->fd >= 0)
         return 0;
@@ -46,11 +50,15 @@ void signal_wait_finish(struct signal_wait *watch)
 static int signal_wait_take(struct signal_wait *watch)
 {
     struct signalfd_siginfo info;
-    while (read(watch->fd, &info, sizeof info) == sizeof info)
-        if (info.ssi_signo != SIGCHLD) {
-            watch->by_terminal = info.ssi_code == SI_KERNEL;
-            return (int)info.ssi_signo;
-        }
+    while (read(watch->fd, &info, sizeof info) == sizeof info) {
+        const int number = (int)info.ssi_signo;
+        if (program_signals_has(number) && watch->program != 0)
+            kill(watch->program, number);
+        if (number == SIGCHLD || program_signals_has(number))
+            continue;
+        watch->by_terminal = info.ssi_code == SI_KERNEL;
+        return number;
+    }
     return 0;
 }
 

@@ -234,6 +234,55 @@ def test_the_daemons_of_a_starter(scene, starter):
             (out / name).unlink()
 
 
+# By which users and batch systems tell programs something: natively they end no program that takes them.
+FOR_PROGRAMS = (signal.SIGUSR1, signal.SIGUSR2, signal.SIGXCPU, signal.SIGALRM)
+
+
+def all_of(root, process):
+    """What a batch system tells that tells all processes of a job, but for those of the program."""
+    found = {process.pid, *daemons_of(root), *processes_of("shunt-launch", root)}
+    return [pid for pid in found if is_running(pid)]
+
+
+def tell(pids, number):
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+
+@pytest.mark.parametrize("number", FOR_PROGRAMS, ids=lambda number: number.name)
+def test_a_signal_for_programs_comes_to_the_program_alone(scene, starter, number):
+    file = scene.root / "out" / "file"
+    loop = f"trap 'echo 1 >{file}; exit 0' {number.name[3:]}; echo ready; while :; do sleep 0.05; done"
+    process = scene.begin(*starter(loop))
+    assert process.stdout.readline() == "ready\n"
+    daemons = daemons_of(scene.root)
+    tell(set(all_of(scene.root, process)) - {process.pid}, number)
+    process.send_signal(number)
+    result = Interrupted(process, number, f"with the daemons {daemons}")
+    assert daemons != [] and result.status == 0 and "ended" not in result.err, result
+    scene.assert_left(result)
+    assert file.read_text() == "1\n"
+
+
+def test_a_signal_for_programs_while_it_ends(scene, starter):
+    """Nobody waits for it any more."""
+    file = scene.root / "out" / "file"
+    words = starter(f"trap '' {' '.join(number.name[3:] for number in FOR_PROGRAMS)}; echo ready; echo 1 >{file}")
+    duration = scene.duration(*words)
+    for which, after, _ in scene.moments(duration):
+        number = FOR_PROGRAMS[which % len(FOR_PROGRAMS)]
+        file.unlink(missing_ok=True)
+        process = scene.begin(*words)
+        assert process.stdout.readline() == "ready\n"
+        time.sleep(after)
+        tell(all_of(scene.root, process), number)
+        result = Interrupted(process, number, f"at {after:.3f}")
+        assert result.status == 0 and "ended" not in result.err, result
+        scene.assert_left(result)
+        assert file.read_text() == "1\n", result
+
+
 def test_start(scene):
     """It serves and says so, or it does not serve."""
     words = ["start", "--root", scene.root]

@@ -2,6 +2,7 @@
 # SPDX-FileCopyrightText: The shunt authors
 """Statically linked programs, and those of Go: a filter asks a helper about their paths."""
 
+import itertools
 import os
 import pathlib
 import shutil
@@ -220,6 +221,15 @@ def test_without_its_helper_a_call_fails(shell, root):
     for words in (READ, "echo new >new", "cd /", "read line </etc/passwd"):
         assert EIO in shell(words)
     assert shell("echo lives on") == "lives on"
+
+
+def test_signals_for_programs_leave_the_helper_alone(shell, root):
+    """As a batch system sends them to all processes of a job."""
+    assert shell(f"echo hot >file; {READ}") == "hot"
+    for number in (signal.SIGUSR1, signal.SIGUSR2, signal.SIGXCPU, signal.SIGALRM):
+        for pid in itertools.chain(*helpers(root)):
+            os.kill(pid, number)
+        assert shell(READ) == "hot"
 
 
 @pytest.mark.skipif(not IS_SUPERUSER, reason="changes the user")

@@ -2,7 +2,7 @@
 # SPDX-FileCopyrightText: The shunt authors
 """SIGTERM, SIGINT and SIGHUP come to shunt-launch, and to the agents that srun has brought to the nodes, at moments that are spread over
 the time that a launch takes. Whichever it is, nothing is left, and the next launch goes on with the root. tests/node/test_interrupted.py
-does so with agents that are children of shunt-launch, at more moments."""
+does so with agents that are children of shunt-launch, at more moments. What is sent to a job for its programs ends nothing."""
 
 import concurrent.futures
 import contextlib
@@ -124,3 +124,37 @@ def test_signals_at_many_moments(cluster, launch, allocation):
             assert "taken over" not in said, said
     for node, earlier in before.items():
         assert files_of_daemons(cluster, node) <= earlier
+
+
+WARNED = """#!/bin/bash
+trap ': >$1/out/warned.$SLURM_PROCID; exit 0' USR1
+: >$1/out/ready.$SLURM_PROCID
+while :; do sleep 0.1; done
+"""
+
+JOBS = {"launch": "{tools}/shunt-launch --root {root} --placement branch srun -n2 {program} {root}",
+        "steps": """
+srun --overlap -n2 --ntasks-per-node=1 {tools}/shunt start --root {root} --placement branch &
+srun --overlap -n2 {tools}/shunt exec --wait 60 --root {root} -- {program} {root} || exit 3
+{tools}/shunt stop --all --root {root} || exit 4
+wait
+{tools}/shunt export {root}"""}
+
+
+@pytest.mark.parametrize("whom", [(), ("--full",)], ids=["steps-alone", "full"])
+@pytest.mark.parametrize("job", JOBS)
+def test_a_warning_to_the_whole_job(cluster, root, for_all, job, whom):
+    """As by sbatch --signal=USR1@60, whose time comes at the end alone."""
+    program = cluster.place / "warned.sh"
+    program.write_text(WARNED)
+    program.chmod(0o755)
+    number = cluster.submit("trap : USR1\n" + JOBS[job].format(tools=for_all, root=root, program=program), "-N2", "-n2")
+
+    def names():
+        return {name for _, _, names in os.walk(root) for name in names if name.startswith(("ready.", "warned."))}
+    wait_for(lambda: {"ready.0", "ready.1"} <= names(), what="the programs")
+    done = cluster.run("scancel", "--signal=USR1", *whom, number)
+    assert done.returncode == 0, done.stderr
+    said = cluster.ended(number)
+    assert not (root / ".shunt").exists(), said
+    assert names() == {"ready.0", "ready.1", "warned.0", "warned.1"} == set(os.listdir(root / "out")), said

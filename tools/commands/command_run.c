@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/program_signals.h"
 #include "base/sys.h"
 #include "background.h"
 #include "daemon.h"
@@ -48,7 +49,7 @@ struct run {
 };
 
 /* While the command runs: what a terminal sends it gets itself, what is sent to this process alone is passed
- * on. */
+ * on. Signals for programs are that whenever they come, and are dropped while there is no command. */
 static const struct {
     int number;
     bool forward;
@@ -188,6 +189,7 @@ static int command_run_all(struct run *run, char **words)
     if (daemon_node(&run->options, run->node) < 0)
         return STATUS_USAGE;
     leave_note_plain(&run->roots, run->was_plain);
+    program_signals_handle(command_run_forward);
     stopping_catch();
     int status = command_run_caught(run, words);
     int signal = stopping_release();

@@ -14,6 +14,7 @@
 
 #include "background.h"
 #include "base/clock.h"
+#include "base/program_signals.h"
 #include "config/config.h"
 #include "counters.h"
 #include "daemon.h"
@@ -293,6 +294,7 @@ int agent(const struct command *command, int argc, char **argv)
 {
     static struct agent_process agent = {.options = {.orphans_told = true, .settled = true}};
     int end = agent_take_options(&agent, command, argc, argv);
+    program_signals_ignore();
     if (end == COMMAND_END && agent.helps)
         agent_help(&agent);
     else if (end == COMMAND_END)

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/program_signals.h"
 #include "launch/agent.h"
 #include "command.h"
 
@@ -21,7 +22,8 @@
 
 static void agents_become(const struct agents_member *member, const struct signal_wait *watch, int in, int out)
 {
-    setsid(); /* a terminal's ^C is for the job */
+    setsid();                 /* a terminal's ^C is for the job */
+    program_signals_ignore(); /* so does what brings the agent to its node, if it takes none of them */
     sigprocmask(SIG_SETMASK, &watch->before, NULL);
     dup2(in, STDIN_FILENO);
     dup2(out, STDOUT_FILENO);

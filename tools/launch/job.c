@@ -38,6 +38,7 @@ static int job_wait_for(pid_t job, struct agents *agents, struct signal_wait *wa
 {
     int status = 0, signal = signal_wait_next(watch, NULL, 0, 0);
     watch->by_terminal = false; /* that one may have come before there was a job */
+    watch->program = apart ? -job : job;
     for (; waitpid(job, &status, WNOHANG) == 0; signal = signal == 0 ? agents_wait(agents, watch, -1) : 0) {
         if (signal == 0)
             continue;
@@ -46,6 +47,7 @@ static int job_wait_for(pid_t job, struct agents *agents, struct signal_wait *wa
         if (!end->killed)
             end->signal = signal;
     }
+    watch->program = 0;
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/program_signals.h"
 #include "config/config.h"
 #include "daemon.h"
 #include "launch/job.h"
@@ -239,6 +240,7 @@ static int main_run(struct launch *launch)
 {
     struct signal_wait watch;
     const struct job job = {launch->job.at, launch->line.kind == LINE_PLAIN ? launch->preload : NULL};
+    program_signals_outlast(); /* also before signals are waited for, and after that */
     const int settled = main_settle(launch);
     if (settled != STATUS_OK)
         return settled;

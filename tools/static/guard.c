@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/program_signals.h"
 #include "answer.h"
 #include "kernel.h"
 #include "serve.h"
@@ -109,6 +110,7 @@ static void guard_raise_limits(void)
             setrlimit(which, &limit);
         }
     signal(SIGXFSZ, SIG_IGN);
+    program_signals_ignore();
 }
 
 /* Answers calls, and ends the process. `socket`: a byte is written there when it is ready; -1: it follows one that was. */
