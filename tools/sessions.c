@@ -186,6 +186,8 @@ static enum session_state sessions_read_state(struct session_here *here, const s
     uint64_t ignored;
     if (!channel_is_known(head))
         return SESSIONS_UNKNOWN;
+    if (!request_is_of_this_boot(head))
+        return SESSIONS_ENDED;
     if (head->pid_namespace != request_pid_namespace())
         return channel_is_alive(head) ? SESSIONS_CONTAINER : SESSIONS_ENDED;
     if (sessions_is_shuntd(channel_daemon(head), here->uid, &here->daemon_bytes))

@@ -108,6 +108,7 @@ static int listen_make_channel(struct listen *listen, uint64_t session, struct d
     listen->channel->lease = CHANNEL_FOR_EVER;
     listen->channel->places = CHANNEL_PLACES;
     listen->channel->pid_namespace = request_pid_namespace();
+    request_boot_id(listen->channel->boot, sizeof listen->channel->boot);
     listen->channel->time_namespace = lease_clock_namespace();
     listen->channel->there[0] = (1ull << CHANNEL_QPS_FIRST) - 1;
     listen->channel->hints = CHANNEL_LOCATION_HINTS_FIRST - 1;

@@ -162,6 +162,8 @@ struct channel_bulk {
     char text[PAGE_MAX];
 } __attribute__((aligned(4096)));
 
+#define CHANNEL_BOOT 40 /* of a boot id, ended by a zero */
+
 struct channel {
     uint64_t magic;
     uint32_t version;
@@ -188,7 +190,9 @@ struct channel {
     uint64_t places;      /* how many renames of directories are under way in the session, and from CHANNEL_PLACES on, how often
                            * one had another place or let others through: for what a node's kernel keeps of paths (NFS) */
     pthread_mutex_t life; /* robust, shared, held by the daemon */
-    uint8_t apart_1[128];
+    char boot[CHANNEL_BOOT]; /* the machine's boot id; empty: it cannot be told. After another boot, where the run directory is
+                              * on a disk, nobody has unlocked `life` */
+    uint8_t apart_1[128 - CHANNEL_BOOT];
     uint32_t doorbell;  /* raised and woken for a sleeping daemon; a futex */
     uint32_t asleep;    /* the daemon is about to wait on it; an enum channel_sleep */
     uint32_t processor; /* on which the daemon is, as it last saw */

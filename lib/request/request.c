@@ -105,6 +105,22 @@ uint64_t request_pid_namespace(void)
     return sys_statx(AT_FDCWD, "/proc/self/ns/pid", 0, STATX_INO, &stat) == 0 ? stat.stx_ino : 0;
 }
 
+void request_boot_id(char *id, size_t size)
+{
+    int fd = sys_openat(AT_FDCWD, "/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC, 0);
+    ssize_t length = fd >= 0 ? sys_read(fd, id, size - 1) : 0;
+    if (fd >= 0)
+        sys_close(fd);
+    id[length > 0 ? length : 0] = '\0';
+}
+
+bool request_is_of_this_boot(const struct channel *channel)
+{
+    char boot[CHANNEL_BOOT];
+    request_boot_id(boot, sizeof boot);
+    return channel->boot[0] == '\0' || boot[0] == '\0' || strncmp(channel->boot, boot, sizeof boot) == 0;
+}
+
 /* One that has ended may still have a number, where nobody asks how it ended. */
 static bool request_is_running(pid_t pid)
 {
@@ -139,6 +155,8 @@ static int request_check_channel(const struct channel *channel, const char *run_
 {
     if (!channel_is_known(channel))
         return -EPROTO;
+    if (!request_is_of_this_boot(channel))
+        return -EHOSTDOWN;
     const uint64_t namespace = request_pid_namespace();
     if (channel->pid_namespace != namespace)
         return !channel_is_alive(channel) ? -EHOSTDOWN : namespace != 0 ? -EXDEV : -ESRCH;
@@ -178,7 +196,9 @@ static pid_t request_process_of(const char *run_dir, pid_t (*which)(const struct
     if (request_check_owner(run_dir) != 0 || request_map_channel(&mapping) != 0)
         return 0;
     struct channel *channel = mapping.channel;
-    pid_t pid = channel_is_known(channel) && channel->pid_namespace == request_pid_namespace() ? which(channel) : 0;
+    const bool means_something =
+        channel_is_known(channel) && request_is_of_this_boot(channel) && channel->pid_namespace == request_pid_namespace();
+    const pid_t pid = means_something ? which(channel) : 0;
     sys_munmap(channel, CHANNEL_SIZE);
     return pid;
 }

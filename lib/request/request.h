@@ -30,6 +30,14 @@ void request_abandon(struct request_channel *);
 /* The inode number of this process's PID namespace, 0 if it cannot be told. */
 uint64_t request_pid_namespace(void);
 
+/* The boot id of this machine, ended by a zero; empty if it cannot be told. */
+void request_boot_id(char *id, size_t size);
+
+/* Was the channel made since the machine was last started, as far as can be told? Else what it says of processes means nothing.
+ */
+struct channel;
+bool request_is_of_this_boot(const struct channel *);
+
 /* The process that starts the daemon of that run directory again when it crashes; 0: there is none. */
 pid_t request_supervisor(const char *run_dir);
 /* The daemon that serves there; 0: none lives. */
