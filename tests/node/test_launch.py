@@ -533,10 +533,31 @@ def test_a_dry_run_prints_and_runs_nothing(launch, root, area):
     assert nodes == ["a", "b"]
     assert lines[0].startswith("mpirun.openmpi -n 2 --map-by ppr:1:node --stdin all --host a,b env ")
     assert lines[0].endswith(f" --keep-node --root {root} --placement branch &")
-    assert lines[1].startswith(f"SHUNT_ROOT='{root}' mpirun.openmpi ")
+    assert lines[1].startswith(f"SHUNT_ROOT={root} mpirun.openmpi ")
     assert f"/shunt-launch --rank -- touch {area}/ran" in lines[1]
     assert lines[2] == f"shunt export {root}"
     assert not (area / "ran").exists() and os.listdir(root) == []
+
+
+@pytest.mark.parametrize("name", ["a b", "it's", "line\nfeed", "$HOME", "*;é"])
+def test_a_shell_reads_what_a_dry_run_prints(launch, area, name):
+    root = area / name
+    root.mkdir()
+    words = shlex.split(launch(root, "--dry-run", "mpirun.openmpi", "ls", root).check(), comments=True)
+    assert words[-3:] == ["shunt", "export", str(root)]
+    assert f"SHUNT_ROOT={root}" in words and words[words.index("--keep-node") + 2] == words[-4] == str(root)
+
+
+def test_a_word_after_an_unknown_option_is_its_own_unless_it_can_be_executed(launch, root, area):
+    (area / "model").write_text("#!/bin/sh\n")
+    (area / "model").chmod(0o755)
+    (area / "results").mkdir()
+    for words, path in ((["--new", area / "results", area / "model"], os.environ["PATH"]),
+                        (["--new", area / "model"], os.environ["PATH"]),
+                        (["--new", "model"], f":{os.environ['PATH']}"), (["--new", "model"], f"{os.environ['PATH']}:"),
+                        (["--new", "results", "model"], f"{os.environ['PATH']}::")):
+        line = run([launch.path, "--root", root, "--dry-run", "mpirun.openmpi", *words, "x"], cwd=area, **{**launch.settings, "PATH": path})
+        assert line.check().splitlines()[-2].endswith(f" -- {words[-1]} x"), (words, path)
 
 
 def test_a_launcher_after_a_command_that_runs_it(launch, root, area):
@@ -544,7 +565,7 @@ def test_a_launcher_after_a_command_that_runs_it(launch, root, area):
     for before in ("env A=1", "time -p", "numactl --interleave all", "nice env A=1"):
         lines = plan(launch, root, *before.split(), "mpirun.openmpi", "-n", 2, "true", PBS_NODEFILE=area / "nodes")[1]
         assert lines[0].startswith("mpirun.openmpi -n 2 --map-by ppr:1:node --stdin all --host p1,p2 ")
-        assert f"' {before} mpirun.openmpi -x 'LD_PRELOAD=" in lines[1] and "/shunt-launch --rank -- true" in lines[1], lines[1]
+        assert f" {before} mpirun.openmpi -x 'LD_PRELOAD=" in lines[1] and "/shunt-launch --rank -- true" in lines[1], lines[1]
     launch(root, "--fake-nodes", 1, "env", "A=1", "mpirun.openmpi", "-n", 2, "sh", "-c", 'echo $A >"$0/$OMPI_COMM_WORLD_RANK"',
            root).check()
     assert [(root / name).read_text() for name in "01"] == ["1\n", "1\n"]

@@ -481,6 +481,8 @@ Test(nodes, of_an_allocation)
     cr_assert_str_eq(nodes_of(NULL, "app"), "g1 g2");
     setenv("LSB_MCPU_HOSTS", "m1 4 m2 8 ", 1);
     cr_assert_str_eq(nodes_of(NULL, "app"), "m1 m2");
+    setenv("LSB_MCPU_HOSTS", "m1 4 -oProxyCommand=true 8", 1);
+    cr_assert_str_eq(nodes_of(NULL, "app"), "refused");
     setenv("LSB_HOSTS", "l1 l1 l2", 1);
     cr_assert_str_eq(nodes_of(NULL, "app"), "l1 l2");
     setenv("LSB_DJOB_HOSTFILE", write_nodes("d1\nd1\nd2\n"), 1);

@@ -183,7 +183,10 @@ static int nodes_from_lsf_pairs(struct nodes *nodes, const char *list)
     bool is_host = true;
     nodes->source = "LSB_MCPU_HOSTS";
     for (const char *at = list; error == 0 && sscanf(at, "%255s%n", name, &taken) == 1; at += taken) {
-        error = is_host ? nodes_add(nodes, name) : name[strspn(name, "0123456789")] != '\0' ? -EBADMSG : 0;
+        if (is_host)
+            error = hostlist_expand(name, strlen(name), nodes_add, nodes);
+        else if (name[strspn(name, "0123456789")] != '\0')
+            error = -EBADMSG;
         is_host = !is_host;
     }
     return error < 0 ? nodes_complain_list(nodes->source, list, error) : 0;

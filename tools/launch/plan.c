@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -19,16 +20,26 @@
 
 /* The line. */
 
+/* A directory may be searched by the same permission. */
+static bool plan_can_be_executed(const char *path)
+{
+    struct stat stat_of;
+    return stat(path, &stat_of) == 0 && S_ISREG(stat_of.st_mode) && access(path, X_OK) == 0;
+}
+
+/* As execvp(3), for which a part of PATH that is empty is the working directory. */
 static bool plan_find_program(const char *word, char at[PATH_MAX])
 {
-    const char *path = getenv("PATH");
+    const char *path = getenv("PATH") ? getenv("PATH") : "/bin:/usr/bin";
     if (strchr(word, '/'))
-        return snprintf(at, PATH_MAX, "%s", word) < PATH_MAX && access(at, X_OK) == 0;
-    for (size_t length; path && *path; path += length + (path[length] != '\0')) {
-        length = strcspn(path, ":");
-        int size = snprintf(at, PATH_MAX, "%.*s/%s", (int)length, path, word);
-        if (size > 0 && size < PATH_MAX && access(at, X_OK) == 0)
+        return snprintf(at, PATH_MAX, "%s", word) < PATH_MAX && plan_can_be_executed(at);
+    for (bool is_more = true; is_more;) {
+        const size_t length = strcspn(path, ":");
+        const int size = snprintf(at, PATH_MAX, "%.*s%s%s", (int)length, path, length > 0 ? "/" : "./", word);
+        if (size > 0 && size < PATH_MAX && plan_can_be_executed(at))
             return true;
+        is_more = path[length] == ':';
+        path += length + 1;
     }
     return false;
 }
@@ -291,11 +302,29 @@ int plan_make(struct launch *launch)
     return agents_init(&launch->agents, &launch->nodes, &plan);
 }
 
+/* As a shell reads them. */
+static void plan_print_words(const char *const *from, const char *mark)
+{
+    struct arguments words;
+    arguments_init(&words);
+    for (; *from; from++)
+        arguments_add(&words, *from);
+    char *quoted = arguments_quoted(&words);
+    printf("%s%s", quoted ? quoted : "", mark);
+    free(quoted);
+    arguments_finish(&words);
+}
+
 static void plan_print_command(const struct arguments *words, const char *mark)
 {
-    char *quoted = arguments_quoted(words);
-    printf("%s%s\n", quoted ? quoted : "", mark);
-    free(quoted);
+    plan_print_words((const char *const *)words->at, mark);
+    putchar('\n');
+}
+
+static void plan_print_setting(const char *name, const char *value)
+{
+    printf("%s=", name);
+    plan_print_words((const char *const[]){value, NULL}, " ");
 }
 
 void plan_print(const struct launch *launch)
@@ -307,11 +336,13 @@ void plan_print(const struct launch *launch)
     for (size_t i = 0; i < launch->agents.count; i++)
         plan_print_command(&launch->agents.members[i].words, " &");
     if (launch->line.kind == LINE_PLAIN)
-        printf("LD_PRELOAD='%s' ", launch->preload);
-    printf("SHUNT_ROOT='%s' ", getenv("SHUNT_ROOT"));
+        plan_print_setting("LD_PRELOAD", launch->preload);
+    plan_print_setting("SHUNT_ROOT", getenv("SHUNT_ROOT"));
     plan_print_command(&launch->job, "");
-    for (size_t i = 0; i < launch->roots.count && launch->leave != LEAVE_NEVER; i++)
-        printf("%sshunt export %s\n", launch->leave == LEAVE_NOW ? "" : "# later: ", launch->roots.paths[i]);
+    for (size_t i = 0; i < launch->roots.count && launch->leave != LEAVE_NEVER; i++) {
+        printf("%s", launch->leave == LEAVE_NOW ? "" : "# later: ");
+        plan_print_words((const char *const[]){"shunt", "export", launch->roots.paths[i], NULL}, "\n");
+    }
 }
 
 void plan_finish(struct launch *launch)
