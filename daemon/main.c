@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/standard_streams.h"
 #include "coordinator/coordinator.h"
 #include "coordinator/dir_times.h"
 #include "coordinator/evict.h"
@@ -260,6 +261,7 @@ int main(int argc, char *argv[])
     static struct shuntd shuntd;
     int ready = -1;
     bool serves;
+    standard_streams_occupy();
     int code = start_options(&shuntd.options, argc, argv);
     if (code != 0)
         return code > 0 ? 0 : 2;

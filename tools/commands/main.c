@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/standard_streams.h"
 #include "bench/plan.h"
 #include "bench/worker.h"
 #include "launch.h"
@@ -124,6 +125,7 @@ static int main_dispatch(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+    standard_streams_occupy();
     setlocale(LC_TIME, "");
     setlocale(LC_CTYPE, "");
     int status = main_dispatch(argc, argv);

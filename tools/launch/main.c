@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/program_signals.h"
+#include "base/standard_streams.h"
 #include "config/config.h"
 #include "daemon.h"
 #include "launch/job.h"
@@ -294,6 +295,7 @@ static int main_launch(const struct command *command, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+    standard_streams_occupy();
     error_program = "shunt-launch";
     const struct command *hidden = argc > 1 ? command_find(commands, argv[1]) : NULL;
     const bool is_begun = hidden && hidden->flags & COMMAND_HIDDEN; /* on a node: there may be files of its own */
