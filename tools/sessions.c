@@ -328,6 +328,15 @@ static int sessions_compare(const void *one, const void *other)
     return a->about.since != b->about.since ? (a->about.since < b->about.since ? -1 : 1) : strcmp(a->run_dir, b->run_dir);
 }
 
+/* What is meant is not what is taken then, whose sessions may be ended. */
+static bool sessions_knows_base(void)
+{
+    if (config_value(environ, "SHUNT_RUN_DIR", "/")[0] == '/')
+        return true;
+    error_report("SHUNT_RUN_DIR: not an absolute path, so it is not looked at (correct it or unset it)");
+    return false;
+}
+
 int sessions_look(struct sessions *sessions, uid_t user)
 {
     struct config config;
@@ -335,6 +344,8 @@ int sessions_look(struct sessions *sessions, uid_t user)
     config_read(&config, environ);
     struct sessions_users users = {sessions, config.run_base};
     *sessions = (struct sessions){0};
+    if (!sessions_knows_base())
+        return -1;
     int code;
     if (user != (uid_t)-1)
         code = sessions_add_user(sessions, config.run_base, user);

@@ -296,6 +296,13 @@ def test_cleanup_refuses(host, words):
     assert result.status == 2 and len(result.err.splitlines()) == 1
 
 
+@pytest.mark.parametrize("words", [["status"], ["status", "--json"], ["status", "--metrics"], ["cleanup", "--job", "none of these"]])
+def test_a_run_directory_that_is_not_absolute_is_not_another_one(host, words):
+    """The daemons of /dev/shm are not those that are meant."""
+    result = host(*words, SHUNT_RUN_DIR="run")
+    assert (result.status, result.out) == (1, "") and result.err.startswith("shunt: SHUNT_RUN_DIR: "), result.err
+
+
 @pytest.mark.skipif(not IS_SUPERUSER, reason="becomes another user")
 def test_root_sees_and_cleans_those_of_all_users(host):
     with tempfile.TemporaryDirectory() as area:  # others may not go into pytest's
