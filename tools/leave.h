@@ -21,7 +21,7 @@ enum leave {
 
 /* now, background, later, later,submit or never. 0, or -1 after a complaint. background is LEAVE_NOW for what is left at the
  * end; *quiet is then how long names of a directory stand still, in ns, before it leaves (live.h), else 0. */
-#define LEAVE_WORDS "now|background[,SECONDS]|later|never"
+#define LEAVE_WORDS "now|background[,SECONDS]|later[,submit]|never"
 int leave_take(const struct command *, const char *word, enum leave *, uint64_t *quiet);
 /* Once for each root; the sum gets what was exported now added, or is NULL; owners as in export.h, or NULL. The exit status of
  * a command that did nothing else; it complains. */

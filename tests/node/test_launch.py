@@ -606,6 +606,7 @@ def test_scontrol_knows_lists_that_we_do_not(launch, root):
     (["mpirun.openmpi", "-n", "1"], {}, "no program is found"),
     (["srun", "--multi-prog", "f"], {}, "takes programs from a file"),
     (["--hosts", "/nowhere", "true"], {}, "cannot be read"),
+    (["--hosts", "/", "true"], {}, "/: the file of nodes cannot be read: Is a directory"),
     (["true"], {"SLURM_JOB_NODELIST": "a;b"}, "is not a list of nodes"),
     (["--fake-nodes", "0", "true"], {}, "not a number from 1"),
     (["--fake-nodes", "4097", "true"], {}, "not a number from 1"),
@@ -656,6 +657,11 @@ def test_completion(launch):
     assert complete("--root", "/", "--placement", "b") == ["branch"]
     assert "mpirun.openmpi" in complete("--keep", "mpirun.ope")
     assert set(complete("--root", "/tmp", "sh", "--", "/etc/hostna")) == {"/etc/hostname"}
+
+
+def test_the_help_has_every_word_of_export(launch, root):
+    words = re.search(r"--export (\S+)", launch(root, "--help").check())[1]
+    assert words == "now|background[,SECONDS]|later[,submit]|never"
 
 
 def test_help_and_version(launch, root):

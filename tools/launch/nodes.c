@@ -97,8 +97,14 @@ static char *nodes_read_file(const char *path)
         size_t length = fread(text, 1, TEXT_MAX, file);
         text[length] = '\0';
     }
+    const int error = errno; /* of fread, as of a directory */
+    if (text && ferror(file)) {
+        free(text);
+        text = NULL;
+    }
     if (file)
         fclose(file);
+    errno = error;
     return text;
 }
 
