@@ -128,14 +128,17 @@ __attribute__((noinline)) static bool process_kernel_can_read_one(const void *at
     return SYS6(SYS_process_vm_readv, sys_getpid(), &to, 1, &from, 1, 0) != -EFAULT;
 }
 
+#define WORD sizeof(uint64_t)
+
 /* A signal mask to be set in a way that there is none: the kernel reads it first. It reads the bytes around the one that is
  * asked for, too, which valgrind would tell of where nobody has written them; the call that reads one alone is refused by
- * containers. */
+ * containers. The first word of all would be no mask, and nothing would be read: the next one is on the same page. */
 static bool process_kernel_can_read(const void *at)
 {
+    const uintptr_t word = (uintptr_t)at & ~(uintptr_t)(WORD - 1);
     if (__builtin_expect(valgrind_is_there(), 0))
         return process_kernel_can_read_one(at);
-    return SYS4(SYS_rt_sigprocmask, -1, (uintptr_t)at & ~(uintptr_t)7, NULL, 8) != -EFAULT;
+    return SYS4(SYS_rt_sigprocmask, -1, word != 0 ? word : WORD, NULL, WORD) != -EFAULT;
 }
 
 /* An addition of nothing by the kernel. valgrind would tell of bytes that nobody has written. */

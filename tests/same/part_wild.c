@@ -211,6 +211,7 @@ void part_wild(void)
     mprotect(pages + 2 * page, 2 * page, PROT_NONE);
     wild_all("at a page that cannot be read", pages + 3 * page);
     wild_all("at an address that is none", (const char *)8);
+    wild_all("in the first word of memory", (const char *)1);
     wild_all("without an end", pages + 2 * page - PATH_MAX - 2);
     errno = 0;
     long half = times_from(pages + 2 * page - sizeof(struct timespec));
