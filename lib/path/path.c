@@ -91,6 +91,26 @@ enum path_verdict path_verdict(const char *root, const char *base, const char *p
     return walk.depth == walk.matched ? PATH_IS_ROOT : PATH_BENEATH;
 }
 
+size_t path_shorten(char *path)
+{
+    char *to = path;
+    if (*path == '/')
+        *to++ = '/';
+    for (const char *at = path_next_component(path); *at != '\0';) {
+        const size_t length = path_component_length(at);
+        const char *next = path_next_component(at + length);
+        if (length != 1 || at[0] != '.' || *next == '\0') {
+            memmove(to, at, length);
+            to += length;
+            if (next > at + length)
+                *to++ = '/';
+        }
+        at = next;
+    }
+    *to = '\0';
+    return (size_t)(to - path);
+}
+
 void path_split(struct path_parts *parts, const char *path)
 {
     size_t end = strlen(path);

@@ -75,6 +75,10 @@ static inline bool path_is_plainly_beneath(const char *root, const char *path)
 /* Is it one of its components? */
 bool path_has_component(const char *path, const char *name, size_t length);
 
+/* Takes out of the text what says nothing in it: doubled slashes, and each `.` that another component follows. Gives its
+ * length. */
+size_t path_shorten(char *path);
+
 enum path_last {
     PATH_NAME, /* a name */
     PATH_DOTS, /* `.` or `..`: a directory, whichever */

@@ -274,6 +274,25 @@ static int target_read_link(int at, const char *path, size_t parent_length, bool
     return 0;
 }
 
+/* The same where the text is too long after the parent's, for the kernel puts no texts together: without what says nothing it
+ * may be short enough. `path` is shortened; `text` is room for the link's own. */
+__attribute__((noinline)) static int target_read_long_link(int at, char *path, size_t parent_length, bool slash, char *text,
+                                                           char *to)
+{
+    ssize_t length = sys_readlinkat(at, path, text, PATH_MAX - 1);
+    if (length < 0)
+        return (int)length;
+    text[length] = path[parent_length] = '\0';
+    const size_t last = path_shorten(text), before = text[0] == '/' ? 0 : path_shorten(path);
+    if (before + last >= PATH_MAX - 1)
+        return -ENAMETOOLONG;
+    memcpy(to, path, before);
+    memcpy(to + before, text, last);
+    to[before + last] = slash ? '/' : '\0';
+    to[before + last + slash] = '\0';
+    return 0;
+}
+
 /* What /proc calls links are the files themselves, which the kernel follows to; their text is only a
  * description. But a path that begins there may lead out of it (/proc/self/cwd/link). The parent's text is
  * in the scratch, as find_parent left it. */
@@ -320,7 +339,12 @@ static int target_resolve(struct target *t, const struct target *first, int at, 
         plain[plain_length] = '\0';
         if (target_is_link_protected(t, plain))
             return -EACCES;
-        if (target_read_link(t->at, plain, parent_length, t->slash, link) != 0)
+        int code = target_read_link(t->at, plain, parent_length, t->slash, link);
+        if (code == -ENAMETOOLONG)
+            code = target_read_long_link(t->at, plain, parent_length, t->slash, parent, link);
+        if (code == -ENAMETOOLONG && how == TARGET_MANAGED) /* as it is, what it leads to would not be found in a branch */
+            return code;
+        if (code != 0)
             break;
         how = target_find_parent(t, NULL, t->at, link, want & (TARGET_MAKES | TARGET_NESTED), parent);
         t->parent = TARGET_PARENT_UNSEEN; /* these are not the caller's path */

@@ -8,6 +8,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -307,6 +308,65 @@ static long file_systems(void)
     return 0;
 }
 
+/* A link whose text, put after the path of its directory, would be longer than a path may be. */
+static void long_link(const char *before, const char *filling, const char *after, const char *path)
+{
+    char text[PATH_MAX];
+    size_t length = strlen(strcpy(text, before));
+    for (const size_t more = strlen(filling); length + more + strlen(after) < PATH_MAX - 1; length += more)
+        memcpy(text + length, filling, more);
+    strcpy(text + length, after);
+    if (symlink(text, path) < 0)
+        give_up("cannot link", path);
+}
+
+static const char *long_opened(const char *path, int flags)
+{
+    int fd = open(path, flags | O_RDWR | O_CLOEXEC, 0644);
+    int error = errno;
+    if (fd >= 0)
+        close(fd);
+    errno = error;
+    return ended(fd);
+}
+
+static long long_links_to(const char *name, const char *path)
+{
+    struct stat st;
+    char text[64];
+    long_link("", "./", name, "dir/dots");
+    long_link(".", "/", name, "dir/slashes");
+    long_link(fixture.work, "/", path, "dir/absolute");
+    static const char *const links[] = {"dir/dots", "dir/slashes", "dir/absolute"};
+    for (size_t i = 0; i < sizeof links / sizeof *links; i++) {
+        detail(" %s stat %s", links[i], ended(stat(links[i], &st)));
+        detail(" open %s", long_opened(links[i], 0));
+        detail(" by the whole path %s", long_opened(joined(fixture.work, links[i]), 0));
+        detail(" create %s", long_opened(links[i], O_CREAT));
+        snprintf(text, sizeof text, "%s/", links[i]);
+        detail(" slash %s", ended(stat(text, &st)));
+        detail(" link %s", ended(linkat(AT_FDCWD, links[i], AT_FDCWD, "linked", AT_SYMLINK_FOLLOW)));
+        detail(" unlink %s", ended(unlink("linked")));
+        detail(" gone %s", ended(unlink(path)));
+    }
+    return 0;
+}
+
+static long long_links(void)
+{
+    return long_links_to("inner", "dir/inner");
+}
+
+static long long_dangling_links(void)
+{
+    return long_links_to("made-by-it", "dir/made-by-it");
+}
+
+static long long_links_to_nowhere(void)
+{
+    return long_links_to("file/made-by-it", "dir/made-by-it");
+}
+
 static const struct scenario scenarios[] = {
     {"O_TMPFILE, in one directory", unnamed_in_one},
     {"O_TMPFILE, into another", unnamed_into_another},
@@ -316,6 +376,9 @@ static const struct scenario scenarios[] = {
     {"O_TMPFILE, never to be named", unnamed_for_good},
     {"links, counted", semantics_linked},
     {"links, to links", linked_links},
+    {"links with long texts", long_links},
+    {"links with long texts, to nothing", long_dangling_links},
+    {"links with long texts, to no directory", long_links_to_nowhere},
     {"nameless, by unlink", nameless_by_unlink},
     {"nameless, by rename", nameless_by_rename},
     {"nameless, with its directory", nameless_with_its_directory},

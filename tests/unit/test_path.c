@@ -216,6 +216,35 @@ Test(path, plainly_foreign)
         cr_assert_not(path_is_plainly_foreign("/scratch/run1", doubtful[i]), "%s", doubtful[i]);
 }
 
+Test(path, shortened)
+{
+    static const char *const cases[][2] = {
+        {"", ""},
+        {"a", "a"},
+        {"/", "/"},
+        {"///", "/"},
+        {"a//b", "a/b"},
+        {"//a///b//", "/a/b/"},
+        {"./a", "a"},
+        {"/./a", "/a"},
+        {"a/./b", "a/b"},
+        {".", "."},
+        {"./", "./"},
+        {"././.", "."},
+        {"a/.", "a/."},
+        {"a/./", "a/./"},
+        {"..", ".."},
+        {"a/../b", "a/../b"},
+        {".//./..//.a/./..b", "../.a/..b"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[32];
+        strcpy(text, cases[i][0]);
+        cr_assert_eq(path_shorten(text), strlen(cases[i][1]), "%s", cases[i][0]);
+        cr_assert_str_eq(text, cases[i][1], "%s", cases[i][0]);
+    }
+}
+
 static void check_split(const char *path, enum path_last last, const char *name, size_t parent, bool slash)
 {
     struct path_parts parts;
