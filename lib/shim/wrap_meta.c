@@ -436,11 +436,13 @@ WRAPPER int faccessat(int at, const char *path, int mode, int flags)
 WRAPPER int eaccess(const char *path, int mode)
 {
     WRAPPER_LAUNDER(path);
-    return (int)WRAPPER_PATH(AT_FDCWD, path, wrap_follow(0), REAL(eaccess)(path, mode), ACCESSIBLE(mode, AT_EACCESS));
+    return (int)WRAPPER_PATH(AT_FDCWD, path, wrap_follow(0), REAL(eaccess)(path, mode),
+                             WRAPPER_THERE(REAL(eaccess)(t->real_path, mode) == 0 ? 0 : -errno));
 }
 
 WRAPPER int euidaccess(const char *path, int mode)
 {
     WRAPPER_LAUNDER(path);
-    return (int)WRAPPER_PATH(AT_FDCWD, path, wrap_follow(0), REAL(euidaccess)(path, mode), ACCESSIBLE(mode, AT_EACCESS));
+    return (int)WRAPPER_PATH(AT_FDCWD, path, wrap_follow(0), REAL(euidaccess)(path, mode),
+                             WRAPPER_THERE(REAL(euidaccess)(t->real_path, mode) == 0 ? 0 : -errno));
 }

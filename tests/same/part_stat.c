@@ -206,6 +206,8 @@ static const struct call calls[] = {
     {"faccessat(R_OK,EMPTY_PATH)", CALL_AT, by_faccessat, R_OK | AT_EMPTY_PATH},
     {"eaccess(R_OK)", 0, by_eaccess, R_OK},
     {"euidaccess(W_OK)", 0, by_euidaccess, W_OK},
+    {"eaccess(wrong mode)", 0, by_eaccess, 64 | R_OK},
+    {"euidaccess(wrong mode)", 0, by_euidaccess, 64},
     {"readlink", 0, by_readlink, PATH_MAX},
     {"readlink(3 bytes)", 0, by_readlink, 3},
     {"readlink(0 bytes)", 0, by_readlink, 0},
