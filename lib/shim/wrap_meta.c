@@ -122,27 +122,27 @@ static long wrap_meta_set_times(struct target *to, const struct timespec times[2
     return code;
 }
 
-/* Microseconds as the other calls give them; -EINVAL as the kernel has it for them. */
-static int wrap_meta_from_timeval(const struct timeval times[2], struct timespec to[2])
+/* Microseconds as the other calls give them. False: they are none, or cannot be read. */
+static bool wrap_meta_from_timeval(const struct timeval times[2], struct timespec to[2])
 {
+    if (!process_can_read(times, 2 * sizeof *times))
+        return false;
     for (int i = 0; i < 2; i++) {
         if (times[i].tv_usec < 0 || times[i].tv_usec >= 1000000)
-            return -EINVAL;
+            return false;
         to[i] = (struct timespec){.tv_sec = times[i].tv_sec, .tv_nsec = times[i].tv_usec * 1000};
     }
-    return 0;
+    return true;
 }
 
-static long wrap_meta_set_timevals(struct target *to, const struct timeval times[2], int flags)
-{
-    struct timespec split[2];
-    int code = times != NULL ? wrap_meta_from_timeval(times, split) : 0;
-    if (code != 0) {
-        target_done(to);
-        return code;
-    }
-    return wrap_meta_set_times(to, times != NULL ? split : NULL, flags);
-}
+/* Whether what is no time is refused before the file is looked up depends on the version of glibc: ORIGINAL is its own call. */
+#define SET_TIMEVALS(TIMES, FLAGS, ORIGINAL)                                                                                   \
+    ({                                                                                                                         \
+        struct timespec split_[2];                                                                                             \
+        const bool are_now_ = (TIMES) == NULL;                                                                                 \
+        are_now_ || wrap_meta_from_timeval(TIMES, split_) ? wrap_meta_set_times(t, are_now_ ? NULL : split_, FLAGS)            \
+                                                          : WRAPPER_THERE((ORIGINAL) == 0 ? 0 : -errno);                       \
+    })
 
 WRAPPER int utime(const char *path, const struct utimbuf *times)
 {
@@ -160,7 +160,7 @@ WRAPPER int utimes(const char *path, const struct timeval times[2])
 {
     WRAPPER_LAUNDER(path);
     return (int)WRAPPER_PATH(AT_FDCWD, path, wrap_follow(0), (wrap_meta_settle(AT_FDCWD, path, 0), REAL(utimes)(path, times)),
-                             wrap_meta_set_timevals(t, times, 0));
+                             SET_TIMEVALS(times, 0, REAL(utimes)(t->real_path, times)));
 }
 
 WRAPPER int lutimes(const char *path, const struct timeval times[2])
@@ -168,14 +168,14 @@ WRAPPER int lutimes(const char *path, const struct timeval times[2])
     WRAPPER_LAUNDER(path);
     return (int)WRAPPER_PATH(AT_FDCWD, path, wrap_follow(AT_SYMLINK_NOFOLLOW),
                              (wrap_meta_settle(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW), REAL(lutimes)(path, times)),
-                             wrap_meta_set_timevals(t, times, AT_SYMLINK_NOFOLLOW));
+                             SET_TIMEVALS(times, AT_SYMLINK_NOFOLLOW, REAL(lutimes)(t->real_path, times)));
 }
 
 WRAPPER int futimesat(int at, const char *path, const struct timeval times[2])
 {
     WRAPPER_LAUNDER(path);
     return (int)WRAPPER_PATH(at, path, wrap_follow(0), (wrap_meta_settle(at, path, 0), REAL(futimesat)(at, path, times)),
-                             wrap_meta_set_timevals(t, times, 0));
+                             SET_TIMEVALS(times, 0, REAL(futimesat)(t->real_at, t->real_path, times)));
 }
 
 /* Without a path it is the descriptor itself. */

@@ -134,6 +134,15 @@ static long wrap_syscall_old_getdents(int fd, char *to, size_t size)
 }
 #endif
 
+#ifdef SYS_utimes
+/* The kernel looks at them before it looks for the file; libc's functions do so elsewhere, or later. */
+static bool wrap_syscall_are_times(const struct timeval times[2])
+{
+    return times == NULL || (process_can_read(times, 2 * sizeof *times) && times[0].tv_usec >= 0 &&
+                             times[0].tv_usec < 1000000 && times[1].tv_usec >= 0 && times[1].tv_usec < 1000000);
+}
+#endif
+
 /* The calls that newer machines do not have. */
 static long wrap_syscall_old_call(long number, const long a[6], bool *known)
 {
@@ -173,10 +182,16 @@ static long wrap_syscall_old_call(long number, const long a[6], bool *known)
     case SYS_lchown:
         return lchown(P(0), (uid_t)a[1], (gid_t)a[2]);
     case SYS_utime:
+        if (P(1) != NULL && !process_can_read(P(1), sizeof(struct utimbuf)))
+            return REAL(syscall)(number, a[0], a[1]);
         return utime(P(0), (const struct utimbuf *)a[1]);
     case SYS_utimes:
+        if (!wrap_syscall_are_times((const struct timeval *)a[1]))
+            return REAL(syscall)(number, a[0], a[1]);
         return utimes(P(0), (const struct timeval *)a[1]);
     case SYS_futimesat:
+        if (!wrap_syscall_are_times((const struct timeval *)a[2]))
+            return REAL(syscall)(number, a[0], a[1], a[2]);
         return futimesat(I(0), P(1), (const struct timeval *)a[2]);
     case SYS_getdents:
         return process_has_roots() ? wrap_answer(wrap_syscall_old_getdents(I(0), P(1), (size_t)a[2]))

@@ -97,6 +97,23 @@ static long by_futimesat(const struct place *place, long unused)
     return meta_timed(place, 0, futimesat(place->at, place->path, microseconds));
 }
 
+static const struct timeval no_microseconds[][2] = {{{1000001, 1000000}, {2000001, 7}}, {{1000001, 5}, {2000001, -1}}};
+
+static long by_wrong_utimes(const struct place *place, long which)
+{
+    return meta_timed(place, 0, utimes(place->path, no_microseconds[which]));
+}
+
+static long by_wrong_lutimes(const struct place *place, long which)
+{
+    return meta_timed(place, AT_SYMLINK_NOFOLLOW, lutimes(place->path, no_microseconds[which]));
+}
+
+static long by_wrong_futimesat(const struct place *place, long which)
+{
+    return meta_timed(place, 0, futimesat(place->at, place->path, no_microseconds[which]));
+}
+
 static const struct timespec nanoseconds[][2] = {
     {{1000002, 123456789}, {2000002, 987654321}}, {{0, UTIME_OMIT}, {2000003, 1}},  {{1000004, 1}, {0, UTIME_OMIT}},
     {{0, UTIME_OMIT}, {0, UTIME_OMIT}},           {{0, UTIME_NOW}, {0, UTIME_NOW}}, {{0, 2000000000}, {0, 0}},
@@ -179,6 +196,10 @@ static const struct call calls[] = {
     {"utimes(NULL)", CALL_CHANGES, by_utimes, 1},
     {"lutimes", CALL_CHANGES, by_lutimes, 0},
     {"futimesat", CALL_CHANGES | CALL_AT, by_futimesat, 0},
+    {"utimes(1000000)", CALL_CHANGES, by_wrong_utimes, 0},
+    {"utimes(-1)", CALL_CHANGES, by_wrong_utimes, 1},
+    {"lutimes(1000000)", CALL_CHANGES, by_wrong_lutimes, 0},
+    {"futimesat(-1)", CALL_CHANGES | CALL_AT, by_wrong_futimesat, 1},
     {"utimensat", CALL_CHANGES | CALL_AT, by_utimensat, 0},
     {"utimensat(OMIT,)", CALL_CHANGES, by_utimensat, 1},
     {"utimensat(,OMIT)", CALL_CHANGES, by_utimensat, 2},

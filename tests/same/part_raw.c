@@ -247,6 +247,22 @@ static long raw_symlink(const struct place *place, long unused)
     return syscall(SYS_symlink, "raw target", place->path);
 }
 
+/* A path, and times that are none, or cannot be read. */
+static long raw_times(const struct place *place, long number)
+{
+    const struct timeval times[2] = {{100, 1000000}, {200, 0}};
+    if (number == SYS_futimesat)
+        return syscall(number, place->at, place->path, times);
+    return syscall(number, place->path, times);
+}
+
+static long raw_wild_times(const struct place *place, long number)
+{
+    if (number == SYS_futimesat)
+        return syscall(number, place->at, place->path, (void *)8);
+    return syscall(number, place->path, (void *)8);
+}
+
 static const struct call old_calls[] = {
     {"SYS_open(RDONLY)", 0, raw_open, O_RDONLY},
     {"SYS_open(WRONLY|CREAT)", CALL_CHANGES, raw_open, O_WRONLY | O_CREAT},
@@ -261,6 +277,11 @@ static const struct call old_calls[] = {
     {"SYS_rename", CALL_CHANGES, raw_rename, 0},
     {"SYS_link", CALL_CHANGES, raw_link, 0},
     {"SYS_symlink", CALL_CHANGES, raw_symlink, 0},
+    {"SYS_utimes(wrong)", CALL_CHANGES, raw_times, SYS_utimes},
+    {"SYS_futimesat(wrong)", CALL_CHANGES | CALL_AT, raw_times, SYS_futimesat},
+    {"SYS_utime(wild)", CALL_CHANGES, raw_wild_times, SYS_utime},
+    {"SYS_utimes(wild)", CALL_CHANGES, raw_wild_times, SYS_utimes},
+    {"SYS_futimesat(wild)", CALL_CHANGES | CALL_AT, raw_wild_times, SYS_futimesat},
 };
 #endif
 
