@@ -15,6 +15,8 @@
 #include "shim/wrap_files.h"
 #include "shim/wrap_open.h"
 
+#define MODIFIERS 6 /* so many letters after the first does fopen look at; fdopen at fewer */
+
 /* The flags that fopen gives open (POSIX, and glibc's x and e). -1: no mode, which the real function is to
  * say. */
 static int wrap_stdio_flags_of(const char *mode)
@@ -34,24 +36,37 @@ static int wrap_stdio_flags_of(const char *mode)
         return -1;
     }
     bool both = false;
-    for (const char *at = mode + 1; *at != '\0' && *at != ','; at++) {
-        both |= *at == '+';
-        flags |= *at == 'x' ? O_EXCL : *at == 'e' ? O_CLOEXEC : 0;
+    for (int i = 1; i <= MODIFIERS && mode[i] != '\0'; i++) {
+        both |= mode[i] == '+';
+        flags |= mode[i] == 'x' ? O_EXCL : mode[i] == 'e' ? O_CLOEXEC : 0;
     }
     return flags | (both ? O_RDWR : *mode == 'r' ? O_RDONLY : O_WRONLY);
 }
 
-/* The same mode without x: the file has been made already. */
+/* The same mode without x: the file has been made already. No letter comes to another place. */
 static void wrap_stdio_without_x(const char *mode, char *to, size_t size)
 {
     size_t length = 0;
     bool is_name = false; /* of a character set */
     for (; *mode != '\0' && length + 1 < size; mode++) {
         is_name = is_name || *mode == ',';
-        if (*mode != 'x' || is_name)
-            to[length++] = *mode;
+        to[length++] = *mode == 'x' && !is_name ? 'b' : *mode;
     }
     to[length] = '\0';
+}
+
+/* The same mode for fdopen, in as few letters as it looks at. */
+static void wrap_stdio_short_mode(const char *mode, int flags, char to[8])
+{
+    *to++ = mode[0];
+    if ((flags & O_ACCMODE) == O_RDWR)
+        *to++ = '+';
+    const size_t length = strnlen(mode, MODIFIERS + 1);
+    if (memchr(mode, 'm', length) != NULL)
+        *to++ = 'm';
+    if (memchr(mode, 'c', length) != NULL)
+        *to++ = 'c';
+    *to = '\0';
 }
 
 /* freopen keeps its FILE, and of a character set fopen alone knows, so libc must open by itself: it is given another file, and
@@ -101,9 +116,12 @@ static FILE *wrap_stdio_stream_on(int fd, const char *mode)
     }
     if (wrap_stdio_converts(mode))
         return wrap_stdio_converted(fd, mode);
-    if (*mode == 'a' && strchr(mode, '+') == NULL) /* as fopen does */
+    char plain[8];
+    const int flags = wrap_stdio_flags_of(mode);
+    wrap_stdio_short_mode(mode, flags, plain);
+    if (*mode == 'a' && (flags & O_ACCMODE) == O_WRONLY) /* as fopen does */
         sys_lseek(fd, 0, SEEK_END);
-    FILE *stream = fdopen(fd, mode);
+    FILE *stream = fdopen(fd, plain);
     if (stream == NULL)
         sys_close(fd);
     return stream;

@@ -12,7 +12,8 @@
 
 #include "fixture.h"
 
-static const char *const modes[] = {"r", "w", "a", "r+", "w+", "a+", "wx", "w+x", "rb", "re", "ae", "z", "", "rx"};
+static const char *const modes[] = {"r",  "w", "a", "r+", "w+",      "a+",       "wx",     "w+x", "rb",     "re",
+                                    "ae", "z", "",  "rx", "wbbbbb+", "wbbbbbb+", "rbcme+", "r,+", "wbbbbx", "wbbbbbbx"};
 
 static void use_stream(FILE *stream)
 {
