@@ -317,20 +317,6 @@ WRAPPER int mkdirat(int at, const char *path, mode_t mode)
                              operate_make(t, S_IFDIR | (mode & 07777), 0, NULL));
 }
 
-WRAPPER int mkfifo(const char *path, mode_t mode)
-{
-    WRAPPER_LAUNDER(path);
-    return (int)WRAPPER_PATH(AT_FDCWD, path, MAKES, REAL(mkfifo)(path, mode),
-                             operate_make(t, S_IFIFO | (mode & 07777), 0, NULL));
-}
-
-WRAPPER int mkfifoat(int at, const char *path, mode_t mode)
-{
-    WRAPPER_LAUNDER(path);
-    return (int)WRAPPER_PATH(at, path, MAKES, REAL(mkfifoat)(at, path, mode),
-                             operate_make(t, S_IFIFO | (mode & 07777), 0, NULL));
-}
-
 /* A type of 0 is a regular file; what mknod does not make, the kernel says, before it looks at the path. */
 static bool wrap_names_is_made_by_mknod(mode_t mode)
 {
@@ -361,6 +347,21 @@ WRAPPER int mknodat(int at, const char *path, mode_t mode, dev_t device)
     WRAPPER_LAUNDER(path);
     return (int)WRAPPER_PATH(at, path, MKNOD(mode), REAL(mknodat)(at, path, mode, device),
                              wrap_names_make_node(t, mode, device));
+}
+
+/* libc's mkfifo is mknod, with what the mode says of a type besides. */
+WRAPPER int mkfifo(const char *path, mode_t mode)
+{
+    WRAPPER_LAUNDER(path);
+    return (int)WRAPPER_PATH(AT_FDCWD, path, MKNOD(mode | S_IFIFO), REAL(mkfifo)(path, mode),
+                             wrap_names_make_node(t, mode | S_IFIFO, 0));
+}
+
+WRAPPER int mkfifoat(int at, const char *path, mode_t mode)
+{
+    WRAPPER_LAUNDER(path);
+    return (int)WRAPPER_PATH(at, path, MKNOD(mode | S_IFIFO), REAL(mkfifoat)(at, path, mode),
+                             wrap_names_make_node(t, mode | S_IFIFO, 0));
 }
 
 int __xmknod(int version, const char *path, mode_t mode, dev_t *device);
