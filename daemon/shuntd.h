@@ -41,8 +41,8 @@ struct prefetch_handlers;
 struct membership_handlers;
 struct recorder;
 
-#define SHUNTD_AGAIN 75        /* the status of one that is to be started again: --again */
-#define SHUNTD_NO_MORE SIGUSR1 /* to its supervisor: this daemon ends, and is the last one */
+#define SHUNTD_AGAIN 75         /* the status of one that is to be started again: --again */
+#define SHUNTD_NO_MORE SIGRTMIN /* to its supervisor: this daemon ends, and is the last one */
 
 struct shuntd_options {
     char root[PATH_MAX];

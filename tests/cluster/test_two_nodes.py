@@ -811,3 +811,17 @@ def test_a_directory_is_made_again_all_the_time(pair, tmp_path):
     running = [pair.begin("exec", node, "--", sys.executable, path, stdout=subprocess.PIPE, text=True)
                for path, _, node in programs]
     assert [(one.communicate()[0], one.returncode) for one in running] == [("", 0), ("True\n", 0)]
+
+
+@pytest.mark.parametrize("net", ["host"], indirect=True)
+@pytest.mark.parametrize("number, again", [(signal.SIGUSR1, True), (signal.SIGRTMIN, False)])
+def test_a_supervisor_is_told_by_its_daemon_alone_that_it_is_the_last(pair, number, again):
+    """By SIGRTMIN, and then starts no other one. A signal for programs, which a batch system sends to all of a job, says nothing."""
+    daemon = pair.member("a")["pid"]
+    supervisor = int(pathlib.Path(f"/proc/{daemon}/stat").read_text().rsplit(")", 1)[1].split()[1])
+    os.kill(supervisor, number)
+    pair.sh("a", "touch out/file")
+    os.readlink(f"/proc/{supervisor}/exe")  # it is there still
+    os.kill(daemon, signal.SIGKILL)
+    pair.wait_for(lambda: os.path.exists(f"/proc/{supervisor}") == again)
+    pair.wait_for(lambda: (pair.member("a") or {}).get("pid", daemon) != daemon or not again)

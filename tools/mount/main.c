@@ -15,6 +15,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/program_signals.h"
 #include "base/standard_streams.h"
 #include "command.h"
 #include "ends.h"
@@ -254,6 +255,7 @@ int main(int argc, char **argv)
     struct view view = {0};
     struct main_words words;
     standard_streams_occupy();
+    program_signals_ignore();
     int status = main_read_words(&words, argc, argv);
     if (status != STATUS_OK)
         return status;
