@@ -265,7 +265,7 @@ static struct stop collective_take_stop(const uint8_t *from)
     return (struct stop){.member = le16toh(stop.member), .expected = le32toh(stop.expected)};
 }
 
-/* Hands `count` stops to the first of them. The bytes: how many others, each, the message. */
+/* Hands `count` stops to the first of them: 0, -EHOSTUNREACH or a fatal -errno. The bytes: how many, each, the message. */
 static int collective_hand_over(struct shuntd *shuntd, struct collective *collective, const struct stop *stops, size_t count,
                                 int which)
 {
@@ -284,14 +284,26 @@ static int collective_hand_over(struct shuntd *shuntd, struct collective *collec
     free(bytes);
     if (code == 0)
         collective->below[which] = stops[0].member;
+    return code;
+}
+
+/* One that is no member any more, as the daemon that began this did not know yet, does not keep it from those after it. */
+static int collective_hand_over_half(struct shuntd *shuntd, struct collective *collective, const struct stop *stops,
+                                     size_t count, int which)
+{
+    int code = -EHOSTUNREACH;
+    for (size_t i = 0; i < count && code == -EHOSTUNREACH; i++) {
+        code = collective_hand_over(shuntd, collective, stops + i, count - i, which);
+        collective->lost |= code == -EHOSTUNREACH;
+    }
     return code == -EHOSTUNREACH ? 0 : code;
 }
 
 static int collective_spread(struct shuntd *shuntd, struct collective *collective, const struct stop *stops, size_t count)
 {
     size_t half = (count + 1) / 2;
-    int code = half > 0 ? collective_hand_over(shuntd, collective, stops, half, 0) : 0;
-    return code == 0 && count > half ? collective_hand_over(shuntd, collective, stops + half, count - half, 1) : code;
+    int code = collective_hand_over_half(shuntd, collective, stops, half, 0);
+    return code == 0 ? collective_hand_over_half(shuntd, collective, stops + half, count - half, 1) : code;
 }
 
 /* As much of a page as was asked for. */
