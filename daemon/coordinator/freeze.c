@@ -153,9 +153,9 @@ static int freeze_frozen(struct shuntd *shuntd, void *context, const struct coll
     struct freeze *freeze = context;
     struct home_dir *dir = home_dir_find(shuntd->home, freeze->id);
     const struct message thaw = {.type = MESSAGE_THAW, .dir = freeze->id};
-    /* Names may have been nowhere while all were asked. */
+    /* Names may have been nowhere while all were asked. Where a member is gone nobody says later that a name is free. */
     bool moved = freeze->epoch != shuntd->route.epoch || !dir->coordinator->loaded;
-    dir->coordinator->retries_removal |= moved;
+    dir->coordinator->retries_removal |= moved || end->lost;
     freeze->result = end->lost ? MESSAGE_BUSY : end->result;
     if (freeze->result != 0 || moved || route_lacks_home(&shuntd->route, &shuntd->session))
         return collective_begin(shuntd, &thaw, NULL, freeze_thawed, freeze);

@@ -212,6 +212,24 @@ static void directory_joins(uint16_t member)
     shuntd.session.members = members;
 }
 
+static void directory_leaves_last(uint16_t member)
+{
+    shuntd.session.count--;
+    cr_assert_eq(collective_gone(&shuntd, member), 0);
+    peers_remove(shuntd.peers, member);
+    serving_end();
+}
+
+/* It was home of nothing, so homes are what they were: nobody says that anything begins again. */
+Test(ops_rmdir, one_that_asked_a_member_which_is_gone_is_tried_again)
+{
+    directory_joins(7);
+    const uint32_t tag = post(ME, close_message("out"));
+    cr_assert(waits(tag));
+    directory_leaves_last(7);
+    cr_assert_eq(result_of(tag), 0);
+}
+
 /* The daemon that handed it over did not know yet that one of them is none any more. */
 Test(serve_directory, members_behind_one_that_is_gone_are_told)
 {
