@@ -469,9 +469,20 @@ static int coordinator_reopen(struct shuntd *shuntd, struct coordinator_request 
     return coordinator_tell_all(shuntd, dir, question);
 }
 
+/* Nobody hears the answer, or would say how an rmdir ended. */
+bool coordinator_is_left(const struct shuntd *shuntd, const struct coordinator_request *question)
+{
+    return question->id != 0 && question->member != shuntd->me.number && !session_has(&shuntd->session, question->member);
+}
+
 int coordinator_serve(struct shuntd *shuntd, struct coordinator_request *question)
 {
     const struct message *message = &question->message;
+    const bool ends = message->type == MESSAGE_THAW || message->type == MESSAGE_DROP;
+    if (!ends && coordinator_is_left(shuntd, question)) {
+        free(question);
+        return 0;
+    }
     if (route_of_dir(&shuntd->route, message->dir) != shuntd->me.number)
         return coordinator_pass_on(shuntd, question);
     if (message->type == MESSAGE_DIR_CREATED)
@@ -480,7 +491,6 @@ int coordinator_serve(struct shuntd *shuntd, struct coordinator_request *questio
         return delegation_returned(shuntd, question);
     struct home_dir *dir = home_dir_find(shuntd->home, message->dir);
     struct home_coordinator *coordinator = dir != NULL ? dir->coordinator : NULL;
-    bool ends = message->type == MESSAGE_THAW || message->type == MESSAGE_DROP;
     if (coordinator != NULL && (coordinator->in_request || (coordinator->closing && !ends))) {
         HOOK("request-blocked");
         list_append(&coordinator->queued, &question->link);

@@ -78,6 +78,8 @@ struct coordinator_request {
 /* Answers it and frees it; requests that waited for the coordinator are served again. 0 or a fatal -errno. */
 int coordinator_answer(struct shuntd *, struct coordinator_request *, struct message *answer);
 int coordinator_result(struct shuntd *, struct coordinator_request *, int result);
+/* Is the member that asks it gone? */
+bool coordinator_is_left(const struct shuntd *, const struct coordinator_request *);
 /* Another daemon is home of its directory now. */
 int coordinator_pass_on(struct shuntd *, struct coordinator_request *);
 /* That member's processes use the directory: 1, 0 if that was known, -ENOMEM. */

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/hook.h"
 #include "base/log.h"
 #include "base/sys.h"
 #include "coordinator/coordinator.h"
@@ -79,24 +80,11 @@ static void freeze_carry_out(struct disk_job *job, const struct shuntd *shuntd)
         snprintf(branch, sizeof branch, "%s/" LAYOUT_BRANCHES "/%s", shuntd->root.path, shuntd->root.branches[i]);
         freeze->result = mirror_remove(branch, freeze->mirror);
     }
+    HOOK("mirrors-removed");
     if (freeze->result == 0)
         freeze->result = marker_remove(trunk); /* the rmdir may be refused */
     if (trunk >= 0)
         sys_close(trunk);
-}
-
-/* All are frozen, and nothing is left that would stand in the way of an rmdir but what the kernel knows of. */
-static int freeze_closed(struct shuntd *shuntd, void *context, const struct collective_end *end)
-{
-    struct freeze *freeze = context;
-    struct home_dir *dir = home_dir_find(shuntd->home, freeze->id);
-    struct coordinator_request *question = freeze->question;
-    struct dirid id = freeze->id;
-    free(freeze);
-    dir->coordinator->closing = true;
-    dir->coordinator->in_request = false;
-    int code = coordinator_result(shuntd, question, 0);
-    return code == 0 ? coordinator_resume(shuntd, id) : code;
 }
 
 static int freeze_thawed(struct shuntd *shuntd, void *context, const struct collective_end *end)
@@ -120,17 +108,40 @@ static int freeze_thawed(struct shuntd *shuntd, void *context, const struct coll
     return code == 0 ? coordinator_resume(shuntd, freeze.id) : code;
 }
 
+static int freeze_thaw(struct shuntd *shuntd, struct freeze *freeze)
+{
+    const struct message thaw = {.type = MESSAGE_THAW, .dir = freeze->id};
+    return collective_begin(shuntd, &thaw, NULL, freeze_thawed, freeze);
+}
+
+/* All are frozen, and nothing is left that would stand in the way of an rmdir but what the kernel knows of. */
+static int freeze_closed(struct shuntd *shuntd, void *context, const struct collective_end *end)
+{
+    struct freeze *freeze = context;
+    struct home_dir *dir = home_dir_find(shuntd->home, freeze->id);
+    struct coordinator_request *question = freeze->question;
+    struct dirid id = freeze->id;
+    if (coordinator_is_left(shuntd, question)) {
+        freeze->result = MESSAGE_NOT_LOADED;
+        return freeze_thaw(shuntd, freeze);
+    }
+    free(freeze);
+    dir->coordinator->closing = true;
+    dir->coordinator->in_request = false;
+    int code = coordinator_result(shuntd, question, 0);
+    return code == 0 ? coordinator_resume(shuntd, id) : code;
+}
+
 /* Either it, or one above it, is being renamed, and its new place was not told yet: the client knows it, loads the directory by
  * it, and asks again. Or the marker stays, and rmdir will say that the directory is not empty, which is true on disk. */
 static int freeze_not_bare(struct shuntd *shuntd, struct home_dir *dir, struct freeze *freeze)
 {
-    const struct message thaw = {.type = MESSAGE_THAW, .dir = freeze->id};
     if (freeze->result != MESSAGE_NOT_LOADED) {
         log_warning("%s: its mirrors cannot be removed: %s", dir->path, strerror(-freeze->result));
         dir->record.flags |= RECORD_UNLISTED;
         freeze->result = MESSAGE_NOT_EMPTY;
     }
-    return collective_begin(shuntd, &thaw, NULL, freeze_thawed, freeze);
+    return freeze_thaw(shuntd, freeze);
 }
 
 static int freeze_finish(struct disk_job *job, struct shuntd *shuntd)
@@ -152,13 +163,12 @@ static int freeze_frozen(struct shuntd *shuntd, void *context, const struct coll
 {
     struct freeze *freeze = context;
     struct home_dir *dir = home_dir_find(shuntd->home, freeze->id);
-    const struct message thaw = {.type = MESSAGE_THAW, .dir = freeze->id};
     /* Names may have been nowhere while all were asked. Where a member is gone nobody says later that a name is free. */
     bool moved = freeze->epoch != shuntd->route.epoch || !dir->coordinator->loaded;
     dir->coordinator->retries_removal |= moved || end->lost;
     freeze->result = end->lost ? MESSAGE_BUSY : end->result;
     if (freeze->result != 0 || moved || route_lacks_home(&shuntd->route, &shuntd->session))
-        return collective_begin(shuntd, &thaw, NULL, freeze_thawed, freeze);
+        return freeze_thaw(shuntd, freeze);
     if (!(dir->record.flags & RECORD_MARKED))
         return freeze_closed(shuntd, freeze, end);
     freeze->job = (struct disk_job){.carry_out = freeze_carry_out, .finish = freeze_finish};

@@ -272,3 +272,34 @@ def test_a_lease_that_was_renewed_at_the_last_moment_is_waited_for(stage, build,
     made = made_elsewhere(stage, names)
     os.kill(daemon, signal.SIGCONT)
     expect(guard, last_missed(stage, reader) < made)
+
+
+def directory_ruled_by(stage, build, ruler):
+    """Its coordinator is on that node."""
+    stage.does("a", "[os.mkdir(f'sub-{number}') for number in range(128)][0]")
+    for directory in sorted(stage.out.glob("sub-*")):
+        if stage.homes_of(build, "", of=directory) == [ruler]:
+            return directory.name
+    raise AssertionError("no such directory")
+
+
+def uses(stage, directory, *nodes):
+    for node in nodes:
+        assert stage.does(node, f"make('{directory}/m'), os.unlink('{directory}/m')") == "(None, None)"
+
+
+def test_a_directory_that_a_lost_node_was_about_to_remove_can_be_used(stage, build):
+    """Its coordinator removes the mirrors for a node that is not there any more when that is done."""
+    removed = stage.meeting()
+    stage.begin(hooks=[removed.at("mirrors-removed")])
+    directory = directory_ruled_by(stage, build, "a")
+    uses(stage, directory, "b", "c")
+    stage.call("c", f"os.rmdir('{directory}')")
+    removed.reached()
+    stage.session.vanish("c")
+    dropped(stage, "c")
+    birth = stage.call("b", f"make('{directory}/n'), os.listdir('{directory}')", SHUNT_DEADLINE="8")
+    stage.waits(birth)
+    removed.go()
+    assert birth.answer() == "(None, ['n'])"
+    assert stage.does("a", f"os.listdir('{directory}')") == "['n']"
