@@ -131,6 +131,9 @@ struct shuntd {
     unsigned evict_questions;   /* that are not answered */
     uint64_t outgrown_next;     /* bytes of the index from which on a directory is looked for that is too large for it */
     uint32_t evicted[1u << 16]; /* by a hash of their identity: directories that were (coordinator/evict.c) */
+    unsigned trunk_jobs;        /* coordinator_begin_job: that are under way */
+    unsigned outdated_jobs;     /* ... since before all began again */
+    bool owes_end;              /* and homes are not told yet that this was all that is held here (membership/recovery.h) */
     struct shuntd_counts counts;
     struct recorder *recorder;                 /* of the catalogue (recorder/recorder.h) */
     struct disk *heartbeat_disk;               /* for heartbeats, and looks at those of others: nothing else delays them */

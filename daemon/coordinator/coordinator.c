@@ -363,6 +363,18 @@ int coordinator_result(struct shuntd *shuntd, struct coordinator_request *questi
     return coordinator_answer(shuntd, question, &answer);
 }
 
+void coordinator_begin_job(struct shuntd *shuntd, struct disk_job *job)
+{
+    shuntd->trunk_jobs++;
+    disk_submit(shuntd->disk, job);
+}
+
+void coordinator_end_job(struct shuntd *shuntd, uint32_t began)
+{
+    shuntd->trunk_jobs--;
+    shuntd->outdated_jobs -= route_is_outdated(&shuntd->route, began);
+}
+
 /* Of a directory that nobody uses any more nothing is kept. */
 static void coordinator_release(struct shuntd *shuntd, struct home_dir *dir)
 {

@@ -16,6 +16,7 @@
  * EVICT    the sender has not used it for so long (evict.h). 0: all have forgotten it; BUSY; NOT_LOADED
  * ATTRIBUTES, SYNC, SETTLE, WATCH   as WIRE.md says */
 
+#include "disk/disk.h"
 #include "home/home.h"
 #include "listen/listen.h"
 #include "peer/peers.h"
@@ -92,6 +93,10 @@ int coordinator_serve(struct shuntd *, struct coordinator_request *);
 /* The coordinator is not busy any more (its operation has said so before it answered, since a client that is answered may ask
  * again at once): waiting requests are served. It may be gone. */
 int coordinator_resume(struct shuntd *, struct dirid);
+/* A job of a coordinator's, which may change a trunk directory by what was known when it began; its `finish` says that it has
+ * ended, and in which epoch of the route it began. Where all begins again, nobody else is coordinator before (recovery.h). */
+void coordinator_begin_job(struct shuntd *, struct disk_job *);
+void coordinator_end_job(struct shuntd *, uint32_t began);
 /* The operations: with a directory that is loaded (but LOAD) and whose coordinator is neither busy nor closed. */
 typedef int coordinator_operation(struct shuntd *, struct home_dir *, struct coordinator_request *);
 coordinator_operation coordinator_load, coordinator_mark, coordinator_freeze, coordinator_tell_all,

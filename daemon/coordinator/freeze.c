@@ -149,6 +149,7 @@ static int freeze_finish(struct disk_job *job, struct shuntd *shuntd)
     struct freeze *freeze = (struct freeze *)job;
     struct home_dir *dir = home_dir_find(shuntd->home, freeze->id);
     struct message record = {.type = MESSAGE_RECORD, .dir = freeze->id};
+    coordinator_end_job(shuntd, freeze->epoch);
     if (freeze->result != 0 && freeze->result != -ENOENT) /* the marker may be gone already */
         return freeze_not_bare(shuntd, dir, freeze);
     dir->record.flags &= ~(uint32_t)RECORD_MARKED;
@@ -174,7 +175,7 @@ static int freeze_frozen(struct shuntd *shuntd, void *context, const struct coll
     freeze->job = (struct disk_job){.carry_out = freeze_carry_out, .finish = freeze_finish};
     memcpy(freeze->mirror, dir->record.mirror, sizeof freeze->mirror);
     strcpy(freeze->path, dir->path);
-    disk_submit(shuntd->disk, &freeze->job);
+    coordinator_begin_job(shuntd, &freeze->job);
     return 0;
 }
 

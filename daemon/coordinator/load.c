@@ -238,6 +238,7 @@ static int load_make_room(struct shuntd *shuntd, const struct load_job *load)
 static int load_finish(struct disk_job *job, struct shuntd *shuntd)
 {
     struct load_job *load = (struct load_job *)job;
+    coordinator_end_job(shuntd, load->began);
     /* All began again while it was listed: a daemon that changed something then has not told it yet, and what was found may be
      * older. */
     if (load->result == 0 && route_is_outdated(&shuntd->route, load->began))
@@ -266,7 +267,7 @@ static int load_start(struct shuntd *shuntd, struct home_dir *dir, struct coordi
     dir->coordinator->in_request = true;
     if (dir->coordinator->created_empty)
         return load_spread(shuntd, load);
-    disk_submit(shuntd->disk, &load->job);
+    coordinator_begin_job(shuntd, &load->job);
     return 0;
 }
 

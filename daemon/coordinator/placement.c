@@ -32,7 +32,8 @@ struct mark_job {
     uint32_t leaf;
     struct marker marker;
     int result;
-    uint32_t epoch; /* of the route, when all were told */
+    uint32_t began; /* in which epoch of the route, */
+    uint32_t epoch; /* and in which all were told */
 };
 
 static int placement_mark(const struct shuntd *shuntd, int trunk, struct mark_job *job)
@@ -105,6 +106,7 @@ static int placement_finish_mark(struct disk_job *base, struct shuntd *shuntd)
 {
     struct mark_job *job = (struct mark_job *)base;
     struct home_dir *dir = home_dir_find(shuntd->home, job->id);
+    coordinator_end_job(shuntd, job->began);
     if (job->result != 0) {
         struct message answer = {.result = job->result < 0 ? job->result : 0,
                                  .coordinator_answer.why = job->result > 0 ? (uint32_t)job->result : 0};
@@ -140,9 +142,10 @@ int coordinator_mark(struct shuntd *shuntd, struct home_dir *dir, struct coordin
     job->id = dir->id;
     job->own = question->member == shuntd->me.number;
     job->leaf = question->message.leaf.leaf;
+    job->began = shuntd->route.epoch;
     strcpy(job->marker.path, dir->path);
     dir->coordinator->in_request = true;
-    disk_submit(shuntd->disk, &job->job);
+    coordinator_begin_job(shuntd, &job->job);
     return 0;
 }
 

@@ -190,7 +190,7 @@ static int homes_lead(struct shuntd *shuntd)
 
 static bool homes_is_under_way(const struct shuntd *shuntd)
 {
-    return shuntd->route.hands_over || shuntd->route.missing > 0 || shuntd->checking || shuntd->moved ||
+    return shuntd->owes_end || shuntd->route.hands_over || shuntd->route.missing > 0 || shuntd->checking || shuntd->moved ||
            !list_empty(&shuntd->checks);
 }
 
@@ -211,7 +211,9 @@ int homes_step(struct shuntd *shuntd)
 {
     if (homes_is_settled(shuntd))
         return 0;
-    int code = shuntd->route.hands_over ? migration_hand_over(shuntd) : 0;
+    int code = recovery_tell_end(shuntd);
+    if (code == 0 && shuntd->route.hands_over)
+        code = migration_hand_over(shuntd);
     if (code == 0 && shuntd->stop != 0)
         code = delegation_leave(shuntd);
     if (code == 0 && homes_has_done_its_part(shuntd))

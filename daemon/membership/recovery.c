@@ -67,6 +67,7 @@ void recovery_forget(struct shuntd *shuntd)
     for (unsigned i = 0; i < RECORD_SHARDS; i++)
         route->home[i] = 0;
     route->recovery_epoch = route->epoch;
+    shuntd->outdated_jobs = shuntd->trunk_jobs;
     recovery_await_all(shuntd);
 }
 
@@ -75,15 +76,25 @@ static int recovery_tell_held(void *context, const struct operation *operation)
     return migration_send_claim(context, operation);
 }
 
-static int recovery_tell_all_held(struct shuntd *shuntd)
+int recovery_tell_end(struct shuntd *shuntd)
 {
-    int code = BROKEN("held-untold") ? 0 : operation_each_claimed(shuntd->home, recovery_tell_held, shuntd);
+    int code = 0;
+    if (!shuntd->owes_end || (shuntd->outdated_jobs > 0 && !BROKEN("trunk-job-unawaited")))
+        return 0;
+    shuntd->owes_end = false;
     for (size_t i = 0; i < shuntd->session.count && code == 0; i++) {
         const struct session_member *member = &shuntd->session.members[i];
         if (member->number != shuntd->me.number && roles_is_home(member->home))
             code = migration_send_end(shuntd, member->number);
     }
     return code;
+}
+
+static int recovery_tell_all_held(struct shuntd *shuntd)
+{
+    shuntd->owes_end = true;
+    int code = BROKEN("held-untold") ? 0 : operation_each_claimed(shuntd->home, recovery_tell_held, shuntd);
+    return code == 0 ? recovery_tell_end(shuntd) : code;
 }
 
 int recovery_report(struct shuntd *shuntd)

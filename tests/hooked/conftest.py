@@ -155,11 +155,12 @@ class Stage:
         self.names = dict(zip("mn", self.at_home_on_a(build)))
         self.ruler, = self.homes_of(build, "")
 
-    def homes_of(self, build, *texts, of=None):
-        """Of the names `texts` in that directory; '' stands for itself, whose home is its coordinator's node."""
-        command = [build / "tests" / "cluster" / "home_of", of or self.out, str(len(NODES)), *texts]
+    def homes_of(self, build, *texts, of=None, members=range(1, len(NODES) + 1)):
+        """Of the names `texts` in that directory; '' stands for itself, whose home is its coordinator's node. `members`: of a, b
+        and c, whose daemon gets another number when it is started again."""
+        command = [build / "tests" / "cluster" / "home_of", of or self.out, ",".join(map(str, members)), *texts]
         homes = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
-        return [NODES[int(home) - 1] for home in homes]
+        return [NODES[members.index(int(home))] for home in homes]
 
     def at_home_on_a(self, build):
         texts = [f"name-{number}" for number in range(100)]

@@ -274,11 +274,12 @@ def test_a_lease_that_was_renewed_at_the_last_moment_is_waited_for(stage, build,
     expect(guard, last_missed(stage, reader) < made)
 
 
-def directory_ruled_by(stage, build, ruler):
-    """Its coordinator is on that node."""
+def directory_ruled_by(stage, build, ruler, next_ruler=None, members=(1, 2, 3)):
+    """One whose coordinator is on that node; and, in a session of those members, on another one."""
     stage.does("a", "[os.mkdir(f'sub-{number}') for number in range(128)][0]")
     for directory in sorted(stage.out.glob("sub-*")):
-        if stage.homes_of(build, "", of=directory) == [ruler]:
+        if stage.homes_of(build, "", of=directory) == [ruler] and next_ruler in (
+                None, stage.homes_of(build, "", of=directory, members=members)[0]):
             return directory.name
     raise AssertionError("no such directory")
 
@@ -303,3 +304,26 @@ def test_a_directory_that_a_lost_node_was_about_to_remove_can_be_used(stage, bui
     removed.go()
     assert birth.answer() == "(None, ['n'])"
     assert stage.does("a", f"os.listdir('{directory}')") == "['n']"
+
+
+@guarded("trunk-job-unawaited")
+def test_a_directory_whose_coordinator_changes_amid_its_removal_keeps_its_files(stage, build, guard):
+    """A home crashes, and its node's next daemon is the coordinator, while the one before is about to remove the marker."""
+    removed = stage.meeting()
+    stage.begin(guard, hooks=[removed.at("mirrors-removed")])
+    directory = directory_ruled_by(stage, build, "a", "c", members=(1, 2, 4))
+    uses(stage, directory, "a", "b")
+    before = stage.daemons()["c"]
+    removal = stage.call("b", f"os.rmdir('{directory}')")
+    removed.reached()
+    stage.crash("c")
+    conftest.wait_until(lambda: stage.daemons().get("c", before) != before, "the next daemon of c")
+    birth = stage.call("a", f"make('{directory}/n', 'text')")
+    if guard is not None:  # else it is made when the marker is gone, or not at all
+        birth.process.wait(40)
+    removed.go()
+    answers = birth.answer(), removal.answer()
+    expect(guard, answers in (("None", "ENOTEMPTY"), ("ENOENT", "None")))
+    if answers[1] != "None":
+        stage.crash_and_come_back("b")
+        assert stage.does("b", f"read('{directory}/n')") == "text"
