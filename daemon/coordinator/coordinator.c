@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/hook.h"
 #include "coordinator/delegation.h"
 #include "coordinator/dir_times.h"
@@ -373,6 +374,11 @@ void coordinator_end_job(struct shuntd *shuntd, uint32_t began)
 {
     shuntd->trunk_jobs--;
     shuntd->outdated_jobs -= route_is_outdated(&shuntd->route, began);
+}
+
+bool coordinator_has_lease(const struct shuntd *shuntd)
+{
+    return clock_boot() < listen_lease(shuntd->listen) || BROKEN("trunk-job-without-a-lease");
 }
 
 /* Of a directory that nobody uses any more nothing is kept. */

@@ -81,6 +81,8 @@ static void freeze_carry_out(struct disk_job *job, const struct shuntd *shuntd)
         freeze->result = mirror_remove(branch, freeze->mirror);
     }
     HOOK("mirrors-removed");
+    if (freeze->result == 0 && !coordinator_has_lease(shuntd)) /* others may have made mirrors by this marker since */
+        freeze->result = MESSAGE_NOT_LOADED;
     if (freeze->result == 0)
         freeze->result = marker_remove(trunk); /* the rmdir may be refused */
     if (trunk >= 0)

@@ -61,15 +61,25 @@ static int placement_make_mirror(const struct shuntd *shuntd, int trunk, const c
     return code == -EEXIST ? 0 : code;
 }
 
+/* Without a lease it stays, since others may have made mirrors by it; then there is no leaf yet, as on any other node. */
+static int placement_unmark(const struct shuntd *shuntd, int trunk, struct mark_job *job)
+{
+    job->own = coordinator_has_lease(shuntd);
+    if (job->own)
+        sys_unlinkat(trunk, LAYOUT_MARKER, 0);
+    return job->own ? job->result : 0;
+}
+
 static void placement_carry_out_mark(struct disk_job *base, const struct shuntd *shuntd)
 {
     struct mark_job *job = (struct mark_job *)base;
     int trunk = disk_open_trunk(shuntd, job->marker.path, job->id);
     job->result = trunk < 0 ? disk_stale_if_elsewhere(trunk) : placement_marker_refused(placement_mark(shuntd, trunk, job));
+    HOOK("marker-written");
     if (job->result == 0 && job->own) {
         job->result = placement_make_mirror(shuntd, trunk, job->marker.mirror, job->leaf);
         if (job->result != 0)
-            sys_unlinkat(trunk, LAYOUT_MARKER, 0);
+            job->result = placement_unmark(shuntd, trunk, job);
     }
     if (trunk >= 0)
         sys_close(trunk);

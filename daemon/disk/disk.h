@@ -14,8 +14,8 @@ struct shuntd;
 struct disk;
 
 /* A job is made by main's thread, carried out by one of the threads here (which may touch the job and what
- * never changes: options, root, run_dir, branch_path), and finished by main's thread within a
- * batch. */
+ * never changes: options, root, run_dir, branch_path; and ask coordinator_has_lease), and finished by main's thread within
+ * a batch. */
 struct disk_job {
     struct link link;
     void (*carry_out)(struct disk_job *, const struct shuntd *);

@@ -700,7 +700,7 @@ void listen_set_clock(struct listen *listen)
 
 uint64_t listen_lease(const struct listen *listen)
 {
-    return listen->channel->lease;
+    return __atomic_load_n(&listen->channel->lease, __ATOMIC_ACQUIRE);
 }
 
 void listen_set_slow_lookup(struct listen *listen)

@@ -327,3 +327,28 @@ def test_a_directory_whose_coordinator_changes_amid_its_removal_keeps_its_files(
     if answers[1] != "None":
         stage.crash_and_come_back("b")
         assert stage.does("b", f"read('{directory}/n')") == "text"
+
+
+@guarded("trunk-job-without-a-lease")
+@pytest.mark.parametrize("hook, line", [("mirrors-removed", "os.rmdir('{}')"), ("marker-written", "make('{}/o')")])
+def test_a_lost_coordinator_removes_no_marker(stage, build, hook, line, guard):
+    """Others have made files in their mirrors by it when that node goes on."""
+    held = stage.meeting()
+    hooks = held.seen_before_at(hook)
+    stage.begin(guard, hooks=[hooks])
+    directory = directory_ruled_by(stage, build, "c")
+    if hook == "mirrors-removed":
+        uses(stage, directory, "a", "b")
+    held.again()
+    late = stage.call("c", line.format(directory))
+    held.reached()
+    daemon = stage.session.member("c")["pid"]
+    conftest.one_node.stand_still(daemon)
+    dropped(stage, "c")
+    assert stage.does("a", f"make('{directory}/n', 'text')") == "None"
+    assert (stage.out / directory / ".shunt-dir").exists()
+    held.go()
+    goes_on(stage, "c", daemon)
+    late.answer()
+    stage.crash_and_come_back("a")
+    expect(guard, stage.does("b", f"read('{directory}/n')") == "text")
