@@ -92,9 +92,10 @@ struct shuntd {
     const struct membership_handlers *membership_handlers;
     struct shuntd_options options;
     struct union_root root;
-    struct session session;   /* as of the last epoch that this daemon made or read */
-    struct session_member me; /* ... in it; number 0: not yet */
-    uint64_t key_session;     /* the session whose key it has, 0: none */
+    struct session session;             /* as of the last epoch that this daemon made or read */
+    uint8_t parts[SESSION_MEMBERS_MAX]; /* ... what its members were in it, until that epoch is followed */
+    struct session_member me;           /* ... in it; number 0: not yet */
+    uint64_t key_session;               /* the session whose key it has, 0: none */
     uint8_t key[SESSION_KEY_SIZE];
     uint32_t next_seen; /* session.next when branches were looked for last */
     char run_dir[SESSION_RUN_MAX];

@@ -116,7 +116,7 @@ int homes_part_moved(struct shuntd *shuntd, struct collective *collective, const
 }
 
 /* Publishes what homes are from now on; an epoch of somebody else's came first: it is looked at, and this
- * again. */
+ * again. What could not be written is not so here either: the file system may fail for a while, and let nothing be read. */
 static int homes_publish_epoch(struct shuntd *shuntd, bool moves)
 {
     uint64_t before = shuntd->session.moved;
@@ -127,6 +127,7 @@ static int homes_publish_epoch(struct shuntd *shuntd, bool moves)
     if (code == 0)
         return session_view_adopt(shuntd);
     shuntd->session.moved = before;
+    roles_restore(&shuntd->session, shuntd->parts);
     if (code != -ESTALE)
         log_warning("session: the homes of names cannot be written: %s", strerror(-code));
     return session_view_reread(shuntd);

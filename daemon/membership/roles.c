@@ -112,6 +112,18 @@ void roles_set_recovery(struct session *session)
     }
 }
 
+void roles_keep(const struct session *session, uint8_t parts[SESSION_MEMBERS_MAX])
+{
+    for (size_t i = 0; i < session->count; i++)
+        parts[i] = session->members[i].home;
+}
+
+void roles_restore(struct session *session, const uint8_t parts[SESSION_MEMBERS_MAX])
+{
+    for (size_t i = 0; i < session->count; i++)
+        session->members[i].home = parts[i];
+}
+
 size_t roles_now(const struct session *session, uint16_t *to)
 {
     return roles_list(session, roles_is_home, to);

@@ -31,3 +31,7 @@ bool roles_change(struct session *);
 void roles_set_recovery(struct session *);
 /* All have done their part. */
 void roles_finish(struct session *);
+
+/* What members are, one after the other; and back to that. */
+void roles_keep(const struct session *, uint8_t parts[SESSION_MEMBERS_MAX]);
+void roles_restore(struct session *, const uint8_t parts[SESSION_MEMBERS_MAX]);

@@ -116,6 +116,7 @@ static int session_view_own_key(struct shuntd *shuntd, uint8_t key[FRAME_KEY])
 int session_view_adopt(struct shuntd *shuntd)
 {
     const struct session *session = &shuntd->session;
+    roles_keep(session, shuntd->parts);
     struct frame_self self = {
         .session = session->id, .epoch = session->epoch, .instance = shuntd->me.since, .member = shuntd->me.number};
     int code = session_view_own_key(shuntd, self.key);

@@ -352,3 +352,20 @@ def test_a_lost_coordinator_removes_no_marker(stage, build, hook, line, guard):
     late.answer()
     stage.crash_and_come_back("a")
     expect(guard, stage.does("b", f"read('{directory}/n')") == "text")
+
+
+def test_a_loss_that_cannot_be_written_is_written_once_it_can(stage):
+    """And the branch of a member is not fenced before. Where the session is not to be found, its file system has failed."""
+    lost = stage.meeting()
+    stage.begin(hooks=[lost.at("member-lost")])
+    assert stage.does("c", "make('n', 'text')") == "None"
+    log = pathlib.Path(stage.session.member("b")["run_dir"]) / "log"
+    written = stage.session.root / ".shunt" / "session"
+    stage.session.vanish("c")
+    lost.reached()
+    away = written.rename(written.with_name("away"))
+    lost.go()
+    conftest.wait_until(lambda: "the homes of names cannot be written" in log.read_text(), "b to fail")
+    away.rename(written)
+    dropped(stage, "c")
+    assert stage.does("a", "read('n')") == "text"
