@@ -381,8 +381,7 @@ bool coordinator_has_lease(const struct shuntd *shuntd)
     return clock_boot() < listen_lease(shuntd->listen) || BROKEN("trunk-job-without-a-lease");
 }
 
-/* Of a directory that nobody uses any more nothing is kept. */
-static void coordinator_release(struct shuntd *shuntd, struct home_dir *dir)
+void coordinator_let_go(struct home_dir *dir)
 {
     struct home_coordinator *coordinator = dir->coordinator;
     if (coordinator != NULL && !coordinator->loaded && !coordinator->created_empty && !coordinator->sharded &&
@@ -391,6 +390,11 @@ static void coordinator_release(struct shuntd *shuntd, struct home_dir *dir)
         free(coordinator);
         dir->coordinator = NULL;
     }
+}
+
+static void coordinator_release(struct shuntd *shuntd, struct home_dir *dir)
+{
+    coordinator_let_go(dir);
     home_dir_release(shuntd->home, dir);
 }
 

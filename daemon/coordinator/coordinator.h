@@ -87,6 +87,8 @@ int coordinator_pass_on(struct shuntd *, struct coordinator_request *);
 int coordinator_add_node(struct home_coordinator *, uint16_t member);
 /* No home has anything of its directory any more, or another daemon is its coordinator. */
 void coordinator_forget(struct home_coordinator *);
+/* Of a directory that nobody uses any more nothing is kept. */
+void coordinator_let_go(struct home_dir *);
 void coordinator_free(struct shuntd *);
 /* Serves it again from the start. */
 int coordinator_serve(struct shuntd *, struct coordinator_request *);

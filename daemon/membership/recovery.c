@@ -27,8 +27,10 @@ static void recovery_forget_dir(struct home_dir *dir, void *context)
     home_del_dir(shuntd->home, dir);
     if (dir->coordinator != NULL) {
         coordinator_forget(dir->coordinator);
+        dir->coordinator->node_count = 0; /* who still uses it asks for it again */
         list_move(&dir->coordinator->queued,
                   &dir->coordinator->awaiting_idle); /* nobody will say any more that a name is free */
+        coordinator_let_go(dir);
     }
     bool stays = dir->operations > 0; /* else it may be gone now */
     home_dir_drop(shuntd->home, dir);

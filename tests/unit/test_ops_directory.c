@@ -514,6 +514,14 @@ static int directory_note_end(struct shuntd *unused, void *context, const struct
     return 0;
 }
 
+/* A directory may have another coordinator then, and never be asked for here again. */
+Test(serve_directory, nothing_is_kept_of_directories_when_all_begins_again)
+{
+    cr_assert_eq(home_dir_count(shuntd.home), 3);
+    recovery_forget(&shuntd);
+    cr_assert_eq(home_dir_count(shuntd.home), 0);
+}
+
 /* A daemon that asks may have joined in place of the home that is gone, and see nothing amiss. */
 Test(serve_directory, names_are_not_told_while_a_home_is_gone)
 {
