@@ -115,7 +115,7 @@ void home_dir_release(struct home *home, struct home_dir *dir)
     struct home_dir **at = dirs_bucket_of(home, dir->id);
     if (home_dir_is_loaded(dir) || dir->complete || home_dir_is_busy(dir) || dir->writing || dir->operations > 0 ||
         dir->claims > 0 || dir->listed > 0 || dir->leaves.count > 0 || dir->coordinator != NULL || dir->keeps_mirror ||
-        !list_empty(&dir->ended_claims) || !list_empty(&dir->unwritten))
+        dir->record.why == RECORD_WHY_WATCHED || !list_empty(&dir->ended_claims) || !list_empty(&dir->unwritten))
         return;
     while (*at != dir)
         at = &(*at)->next;
@@ -165,7 +165,12 @@ static void dirs_forget_names(struct home *home, struct home_dir *dir)
 
 void home_dir_drop(struct home *home, struct home_dir *dir)
 {
-    dir->record = (struct record_dir){0};
+    home_dir_drop_but(home, dir, &(struct record_dir){0});
+}
+
+void home_dir_drop_but(struct home *home, struct home_dir *dir, const struct record_dir *record)
+{
+    dir->record = *record;
     dir->keeps_mirror = false;
     home_leaves_forget(&dir->leaves);
     dirs_forget_names(home, dir);

@@ -368,6 +368,8 @@ struct home_dir *home_dir_add(struct home *, struct dirid, const char *path);
 /* It is no more: nothing of it is known, requests that wait on it are served again. Its memory goes with its last
  * operation. The index is the caller's. */
 void home_dir_drop(struct home *, struct home_dir *);
+/* The same, but for that record of it. One that is watched is kept. */
+void home_dir_drop_but(struct home *, struct home_dir *, const struct record_dir *);
 /* Its names and all that can be read again are forgotten. What stays of one with mirrors that this node has used is what cannot
  * be: its times, how many leaves it has, which directory they belong to. The index is the caller's. */
 void home_dir_evict(struct home *, struct home_dir *);

@@ -83,12 +83,12 @@ static int migration_hand_directory(struct handing *handing, struct home_dir *di
 }
 
 /* Also of one that none of its homes knows: what it was numbered, and where it is. */
-static int migration_hand_record(struct handing *handing, struct home_dir *dir, uint16_t to)
+int migration_send_record(struct shuntd *shuntd, const struct home_dir *dir, uint16_t member)
 {
     struct message part = {
         .type = MESSAGE_MIGRATED_RECORD, .dir = dir->id, .record.path = message_text(dir->path, strlen(dir->path))};
     coordinator_put_record(&part.record.record, dir);
-    return migration_send_part(handing->shuntd, to, &part);
+    return migration_send_part(shuntd, member, &part);
 }
 
 static int migration_hand_coordinator(struct handing *handing, struct home_dir *dir, uint16_t to)
@@ -106,7 +106,7 @@ static int migration_hand_coordinator(struct handing *handing, struct home_dir *
                                  .created_empty = coordinator->created_empty,
                                  .closing = coordinator->closing,
                                  .sharded = coordinator->sharded}};
-    int code = migration_hand_record(handing, dir, to);
+    int code = migration_send_record(handing->shuntd, dir, to);
     if (code == 0)
         code = migration_send_part(handing->shuntd, to, &part);
     coordinator_forget(coordinator);

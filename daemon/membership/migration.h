@@ -21,3 +21,5 @@ int migration_arrived(struct shuntd *, uint16_t from);
 /* Tells a name's home that a process of this node holds it; and a member that this was all. 0 or a fatal -errno. */
 int migration_send_claim(struct shuntd *, const struct operation *);
 int migration_send_end(struct shuntd *, uint16_t member);
+/* Tells a member what is known of a directory. 0 or a fatal -errno. */
+int migration_send_record(struct shuntd *, const struct home_dir *, uint16_t member);

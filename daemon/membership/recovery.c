@@ -22,8 +22,12 @@
 static void recovery_forget_dir(struct home_dir *dir, void *context)
 {
     struct shuntd *shuntd = context;
-    struct record_dir record = {.flags = dir->record.flags & RECORD_MARKED, .marker = dir->record.marker};
-    memcpy(record.mirror, dir->record.mirror, sizeof record.mirror);
+    struct record_dir record = {.why = dir->record.why == RECORD_WHY_WATCHED ? RECORD_WHY_WATCHED : RECORD_WHY_NOT};
+    if (dir->operations > 0) { /* else it may be gone now */
+        record.flags = dir->record.flags & RECORD_MARKED;
+        record.marker = dir->record.marker;
+        memcpy(record.mirror, dir->record.mirror, sizeof record.mirror);
+    }
     home_del_dir(shuntd->home, dir);
     if (dir->coordinator != NULL) {
         coordinator_forget(dir->coordinator);
@@ -32,10 +36,7 @@ static void recovery_forget_dir(struct home_dir *dir, void *context)
                   &dir->coordinator->awaiting_idle); /* nobody will say any more that a name is free */
         coordinator_let_go(dir);
     }
-    bool stays = dir->operations > 0; /* else it may be gone now */
-    home_dir_drop(shuntd->home, dir);
-    if (stays)
-        dir->record = record;
+    home_dir_drop_but(shuntd->home, dir, &record);
 }
 
 /* A member that joined after the home died holds nothing, and says so, too; but no other tells it. A lost member
@@ -92,10 +93,33 @@ int recovery_tell_end(struct shuntd *shuntd)
     return code;
 }
 
+struct telling {
+    struct shuntd *shuntd;
+    int code;
+};
+
+/* Whoever is its coordinator now has all daemons know that new files of it stay in the trunk. */
+static void recovery_tell_watched(struct home_dir *dir, void *context)
+{
+    struct telling *telling = context;
+    const uint16_t coordinator = route_of_dir(&telling->shuntd->route, dir->id);
+    if (telling->code == 0 && dir->record.why == RECORD_WHY_WATCHED && coordinator != telling->shuntd->me.number)
+        telling->code = migration_send_record(telling->shuntd, dir, coordinator);
+}
+
+static int recovery_tell_all_watched(struct shuntd *shuntd)
+{
+    struct telling telling = {.shuntd = shuntd};
+    home_dirs_each(shuntd->home, recovery_tell_watched, &telling);
+    return telling.code;
+}
+
 static int recovery_tell_all_held(struct shuntd *shuntd)
 {
     shuntd->owes_end = true;
     int code = BROKEN("held-untold") ? 0 : operation_each_claimed(shuntd->home, recovery_tell_held, shuntd);
+    if (code == 0)
+        code = recovery_tell_all_watched(shuntd);
     return code == 0 ? recovery_tell_end(shuntd) : code;
 }
 

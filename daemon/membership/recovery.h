@@ -6,8 +6,8 @@
  * it is on disk, and read again directory by directory as it is used. But for one thing, what processes hold
  * at this moment: each daemon tells it of its own processes to the homes of these names, and that this was all once what it was
  * at work on as a coordinator in trunk directories (a marker, mirrors, conflicts) has ended. Until all have, and lost members
- * are dropped, no home answers, or takes a directory for known. What somebody said before, of a name that ended or of an
- * answer, says nothing any more; it can be told by its epoch. */
+ * are dropped, no home answers, or takes a directory for known. That a directory is watched is told likewise. What somebody
+ * said before, of a name that ended or of an answer, says nothing any more; it can be told by its epoch. */
 
 #include "shuntd.h"
 

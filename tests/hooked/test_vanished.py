@@ -369,3 +369,17 @@ def test_a_loss_that_cannot_be_written_is_written_once_it_can(stage):
     away.rename(written)
     dropped(stage, "c")
     assert stage.does("a", "read('n')") == "text"
+
+
+@pytest.mark.parametrize("crashes", ["a", "c"])
+def test_a_watched_directory_stays_in_the_trunk_when_a_home_crashes(stage, crashes):
+    """What the node makes in it whose daemon has been started again, too."""
+    stage.begin()
+    ends = stage.area / "ends"
+    stage.call("b", f"watch(), until({str(ends)!r})")
+    conftest.wait_until(pathlib.Path(f"{ends}.asked").exists, "b to watch")
+    stage.crash_and_come_back(crashes)
+    for node in conftest.NODES:
+        assert stage.does(node, f"make('by-{node}')") == "None"
+    assert sorted(os.listdir(stage.out)) == ["by-a", "by-b", "by-c"]
+    ends.touch()
