@@ -64,6 +64,8 @@ int claim_directory(struct target *t, const struct statx *stat)
             return claim_name(t, MESSAGE_UNLINK);
         if (code < 0)
             return code;
+        if (!dirid_equal(id, close.rmdir.child)) /* removed since, and another one made */
+            return -ESTALE;
     }
     return -EIO;
 }

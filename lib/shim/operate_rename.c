@@ -95,6 +95,8 @@ static int operate_rename_make_bare(struct rename *r)
     code = claim_directory(to, &stat);
     if (code == 0)
         target_withdraw(to);
+    if (code == -ESTALE) /* replaced since: all begins again with the one that is there */
+        return TARGET_RETRY;
     return code < 0 ? code : 0;
 }
 

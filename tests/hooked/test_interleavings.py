@@ -580,6 +580,33 @@ def test_a_directory_that_is_being_removed_takes_no_creates(stage, known):
     assert (removal.answer(), birth.answer()) == ("None", "ENOENT")
 
 
+@pytest.mark.parametrize("node", ["a", "b"])
+def test_a_directory_that_is_replaced_before_its_rmdir_was_gone(stage, node):
+    """Another one is there when its coordinator is asked."""
+    stage.begin()
+    stage.does("a", "os.mkdir('sub')")
+    held = stage.meeting()
+    removal = stage.call("b", "os.rmdir('sub')", held.at("hold"))
+    held.reached()
+    assert stage.does(node, "os.rmdir('sub'), os.mkdir('sub')") == "(None, None)"
+    held.go()
+    assert removal.answer() == "ENOENT"
+    assert stage.does("a", "os.rmdir('sub')") == "None"
+
+
+@pytest.mark.parametrize("node", ["a", "b"])
+def test_a_directory_that_is_replaced_before_another_is_renamed_onto_it(stage, node):
+    stage.begin()
+    stage.does("a", "os.mkdir('sub'), os.mkdir('dir'), make('dir/n')")
+    held = stage.meeting()
+    renaming = stage.call("b", "os.rename('dir', 'sub')", held.at("hold"))
+    held.reached()
+    assert stage.does(node, "os.rmdir('sub'), os.mkdir('sub'), make('sub/m'), os.unlink('sub/m')") == "(None, None, None, None)"
+    held.go()
+    assert renaming.answer() == "None"
+    assert stage.does("a", "os.listdir(), os.listdir('sub')") == "(['sub'], ['n'])"
+
+
 def test_what_was_found_in_the_trunk_may_be_gone_when_it_is_adopted(stage):
     stage.begin()
     assert stage.does("a", "os.listdir()") == "[]"
