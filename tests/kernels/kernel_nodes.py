@@ -4,8 +4,7 @@
 """Nodes with a Linux kernel of their own, on this machine, which share a file system through that kernel's client.
 
     kernel_nodes.py start FS COUNT [MS]   ocfs2, gfs2, nfs or ceph, at /mnt/shared of the nodes 1 to COUNT; each request to the
-                                          disk of ocfs2, gfs2 or the NFS server takes so many milliseconds longer, in ticks of
-                                          these kernels: 20 where 1 to 10 are asked for (dd iflag=direct)
+                                          disk of ocfs2, gfs2 or the NFS server takes so many milliseconds longer (slow_disk.c)
     kernel_nodes.py run NODE COMMAND...   by the node's shell
     kernel_nodes.py off NODE              its power is off: nothing is told, nothing is synced
     kernel_nodes.py boot NODE             it boots, and mounts
@@ -153,6 +152,8 @@ class Cluster:
         self.start_network(members)
         with open(self.disk(), "wb") as disk:
             disk.truncate(DISK)
+        if disk_ms != 0:
+            self.compile_slow_disk()
         for node in members:
             self.launch(node)
         if kind == "ceph":
@@ -193,6 +194,17 @@ class Cluster:
     def disk(self):
         return self.run_dir / "disk"
 
+    def compile_slow_disk(self):
+        subprocess.run(["cc", "-O2", "-Wall", "-shared", "-fPIC", "-o", self.run_dir / "slow_disk.so", HERE / "slow_disk.c"], check=True)
+
+    def preloaded(self):
+        """What is to be in a node's kernel beside itself."""
+        libraries = f"LD_PRELOAD={prepared()}/register_set.so"
+        if self.state["disk_ms"] == 0:
+            return ["env", libraries]
+        return ["env", f"{libraries}:{self.run_dir}/slow_disk.so", f"SLOW_DISK={self.disk()}",
+                f"SLOW_DISK_US={round(self.state['disk_ms'] * 1000)}"]
+
     def launch(self, node):
         """Its kernel; what it writes to its own disk is gone with it."""
         has_disk = self.kind in ("ocfs2", "gfs2") or node == SERVER
@@ -202,14 +214,14 @@ class Cluster:
         own.mkdir()
         folders = REPOSITORY if REPOSITORY in self.build.parents else f"{REPOSITORY}:{self.build}"
         options = os.environ.get("SHUNT_TEST_NFS_OPTIONS", "vers=4.2")
-        told = {"node": node, "nfs_options": options, "count": len(self.nodes), "fs": self.kind, "disk_ms": self.state["disk_ms"],
-                "network": NETWORK, "server": SERVER, "here": HERE, "folders": folders}
+        told = {"node": node, "nfs_options": options, "count": len(self.nodes), "fs": self.kind, "network": NETWORK, "server": SERVER,
+                "here": HERE, "folders": folders}
         words = [prepared() / "linux", f"mem={MEMORY[node == SERVER]}", f"uml_dir={own}/", "umid=node",
                  f"ubd0={overlay},{prepared()}/root.img", *([f"ubd1{'' if node == SERVER else 'c'}={self.disk()}"] if has_disk else []),
                  "root=/dev/ubda", "rw", "init=/sbin/init", "con=null", "con0=null,fd:1", "panic=-1",
                  f"eth0=tuntap,tap{node},52:54:00:77:00:{node:02x}", *(f"kernels.{name}={value}" for name, value in told.items())]
         with open(self.console(node), "wb") as console:
-            self.kept(node, self.begin([*self.inside(), "env", f"LD_PRELOAD={prepared()}/register_set.so", *words], console))
+            self.kept(node, self.begin([*self.inside(), *self.preloaded(), *words], console))
 
     def console(self, node):
         return self.run_dir / f"console{node}"

@@ -21,7 +21,6 @@ chmod 755 "$work" # mmdebstrap is somebody else for a while
 packages=(
     busybox-static e2fsprogs iproute2 kmod mount openssh-server  # what boots
     corosync dlm-controld gfs2-utils ocfs2-tools   # GFS2 and OCFS2
-    dmsetup                                        # a disk that takes time
     nfs-common nfs-kernel-server                   # NFS; of CephFS the kernel has all that a client needs
     libfabric1 liblmdb0 libsodium23 libunwind8 libxxhash0  # what shunt is linked with
     acl attr git procps python3                    # what the tests run

@@ -169,7 +169,7 @@ if __name__ == "__main__":
         parser.add_argument("count", type=int)
         parser.add_argument("--rounds", type=int, default=7)
         parser.add_argument("--files", type=int, default=300, help="of each node, in each phase")
-        parser.add_argument("--disk-ms", type=int, default=0, help="what a request to the disk takes longer (not ceph); at least 20, by these kernels' ticks")
+        parser.add_argument("--disk-ms", type=float, default=0, help="what a request to the disk takes longer (not ceph)")
         parser.add_argument("--python", action="store_true", help="the calls are Python's")
         parser.add_argument("--mixed", action="store_true", help="... and names in no order")
         main(parser.parse_args())

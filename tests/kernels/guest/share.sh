@@ -8,14 +8,6 @@ set -eu
 . /run/node
 at=/mnt/shared disk=/dev/ubdb
 
-# Each request to the disk that all have takes so much longer, in ticks of 10 ms, and one more. Not while it is formatted.
-slow_disk() {
-    modprobe dm-delay
-    [ -e /dev/mapper/shared ] || dmsetup create shared --noudevsync --table "0 $(blockdev --getsz "$disk") delay $disk 0 $disk_ms"
-    dmsetup mknodes shared
-    disk=/dev/mapper/shared
-}
-
 until_it_does() { # COMMAND...: it takes a while to begin
     for _ in $(seq 200); do
         "$@" >/dev/null 2>&1 && return
@@ -82,7 +74,6 @@ nfs_serve() {
     rpc.nfsd -N 3 8
 }
 
-[ "$disk_ms" -eq 0 ] || [ ! -b "$disk" ] || [ "$1" = format ] || slow_disk
 case $1:$fs in
 format:ocfs2)
     ocfs2_cluster
