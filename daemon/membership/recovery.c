@@ -98,7 +98,7 @@ struct telling {
     int code;
 };
 
-/* Whoever is its coordinator now has all daemons know that new files of it stay in the trunk. */
+/* Its coordinator, be it another daemon by now, has all daemons know that new files of it stay in the trunk. */
 static void recovery_tell_watched(struct home_dir *dir, void *context)
 {
     struct telling *telling = context;

@@ -102,7 +102,7 @@ enum channel_granted {
     CHANNEL_NOTHING = 0, /* the daemon's to fill */
     CHANNEL_GRANTED,     /* anybody's: its process takes it (CHANNEL_TAKEN), or the daemon does (CHANNEL_NOTHING) */
     CHANNEL_TAKEN,       /* its process's */
-    CHANNEL_DONE,   /* ... which has said how it went: the daemon's again, or, of a name that it may rename then, anybody's */
+    CHANNEL_DONE,   /* ... which has said how it went: the daemon's again, or, of a name that it may rename then, either's */
     CHANNEL_MOVING, /* what was made is being renamed: its process's */
     CHANNEL_MOVED,  /* ... and has the other name: the daemon's again */
 };
