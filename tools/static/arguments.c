@@ -86,7 +86,9 @@ static bool arguments_look_at(struct arguments *a, struct arguments_path *path, 
     const int code = length < 0 ? (int)length : where_text(a->tid, path->at, path->given, path->text);
     if (code != 0) {
         a->is_hidden |= code == -EPERM || code == -EACCES;
-        a->objection = code == -ENOENT ? -EBADF : code; /* a descriptor's name is not there */
+        const bool is_empty = length == 0 && !may_be_empty; /* which the kernel says before it looks at the descriptor */
+        if (a->objection == 0)
+            a->objection = code == -ENOENT && !is_empty ? -EBADF : code; /* a descriptor's name is not there */
         return false;
     }
     if (path->given[0] == '\0')

@@ -89,6 +89,10 @@ static void statics_paths(const char *root)
     statics_told("directory", unlinkat(at, "directory", 0));
     statics_told("not empty", unlinkat(at, "directory", AT_REMOVEDIR));
     statics_told("bad descriptor", openat(1000, "name", O_RDONLY));
+    statics_told("to a bad descriptor", renameat(AT_FDCWD, "moved", 1000, "name"));
+    statics_told("to nothing", renameat(AT_FDCWD, "moved", 1000, ""));
+    statics_told("from nothing", renameat(1000, "", AT_FDCWD, "name"));
+    statics_told("from a bad descriptor to nothing", renameat(1000, "name", AT_FDCWD, ""));
     statics_told("bad pointer", open((char *)8, O_RDONLY));
     statics_told("back", fchdir(at));
 }
