@@ -26,10 +26,10 @@ EXCEPTED = re.compile(r"\S*xattrat|file_[gs]etattr|users |open.*, readlink|fanot
 
 
 def compared(text):
-    """The cases that are compared, each with the lines that belong to it."""
+    """The cases that are compared, each with the lines that belong to it, also where a name has a line feed and a tab in it."""
     kept, keeps = [], True
     for line in text.splitlines(keepends=True):
-        keeps = keeps if line.startswith("    ") else not EXCEPTED.match(line)
+        keeps = keeps if line.startswith(("    ", "\t")) else not EXCEPTED.match(line)
         kept += [line] if keeps else []
     return "".join(kept)
 
