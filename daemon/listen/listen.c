@@ -639,11 +639,6 @@ bool listen_close_grant(struct listen *listen, uint32_t qp, unsigned slot, enum 
     return true;
 }
 
-bool listen_take_back_grant(struct listen *listen, uint32_t qp, unsigned slot)
-{
-    return listen_close_grant(listen, qp, slot, LISTEN_GRANTED);
-}
-
 bool listen_is_taken(const struct listen *listen, uint32_t qp, unsigned slot)
 {
     const uint64_t word = __atomic_load_n(&listen->channel->qp[qp].grant[slot].word, __ATOMIC_ACQUIRE);

@@ -83,13 +83,12 @@ struct listen_grant {
     size_t name_length, to_length, place_length;
 };
 bool listen_grant(struct listen *, uint32_t qp, unsigned slot, const struct listen_grant *);
-/* Takes it back: true, or its process was first. */
-bool listen_take_back_grant(struct listen *, uint32_t qp, unsigned slot);
 bool listen_is_taken(const struct listen *, uint32_t qp, unsigned slot);
 enum listen_granted { LISTEN_GRANTED, LISTEN_TAKEN, LISTEN_DONE, LISTEN_MOVING, LISTEN_MOVED };
 /* What has become of it, since when (clock_files), and the inode number of what was made. */
 enum listen_granted listen_granted(struct listen *, uint32_t qp, unsigned slot, uint64_t *taken_at, uint64_t *made);
-/* The slot is free again, unless its process goes on with it meanwhile: false. It says by a message then how that went. */
+/* The slot is free again, unless its process takes it or goes on with it meanwhile: false. What was taken it says by a message
+ * how that went. */
 bool listen_close_grant(struct listen *, uint32_t qp, unsigned slot, enum listen_granted);
 /* The slot is free again, whatever was in it. */
 void listen_end_grant(struct listen *, uint32_t qp, unsigned slot);

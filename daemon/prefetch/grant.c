@@ -158,7 +158,7 @@ static void grant_part(struct operation *operation)
         operation->rename.partner = partner->rename.partner = NULL;
 }
 
-/* Its process has taken it, and goes on by messages. False: it goes on with the grant meanwhile. */
+/* Nobody has taken it, or its process has, and goes on by messages. False: it has taken it, or goes on with it, meanwhile. */
 static bool grant_close(struct shuntd *shuntd, struct operation *operation, enum listen_granted what)
 {
     if (!listen_close_grant(shuntd->listen, operation->qp, grant_slot_of(operation), what))
@@ -173,10 +173,9 @@ bool grant_take_back(struct shuntd *shuntd, struct operation *any)
     struct operation *operation = operation_granted_as(any);
     if (!operation_has_grant(operation))
         return true;
-    if (BROKEN("grant-kept"))
-        listen_end_grant(shuntd->listen, operation->qp, grant_slot_of(operation)); /* whichever side has taken it */
-    else if (!listen_take_back_grant(shuntd->listen, operation->qp, grant_slot_of(operation)))
-        return false;
+    if (!BROKEN("grant-kept"))
+        return grant_close(shuntd, operation, LISTEN_GRANTED);
+    listen_end_grant(shuntd->listen, operation->qp, grant_slot_of(operation)); /* whichever side has taken it */
     grant_leave(shuntd, operation);
     grant_part(operation);
     return true;

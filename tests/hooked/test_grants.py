@@ -173,6 +173,22 @@ def rename_taker(stage, number, held, hook="grant-taken"):
     return taken(stage, held, renamer(stage, number, f"{armed(held)}, os.rename('n', 'm')"), hook)
 
 
+def assert_moved_or_not(stage, node, moved):
+    """'n' is 'm' now, or what it was: one of both, on that node."""
+    assert stage.does(node, "os.path.exists('n'), os.path.exists('m')") == str((not moved, moved))
+    assert stage.does(node, "make('n')") == ("None" if moved else "EEXIST")
+    assert stage.does(node, "make('m')") == ("EEXIST" if moved else "None")
+
+
+def assert_moved_beyond_a_crash(stage, held, renaming):
+    """The daemon's successor waits for the rename that is `held`."""
+    stage.crash("c")
+    asks = stage.call("b", "make('m')")
+    held.go()
+    assert renaming.answer().split()[-1] == "None)"
+    assert (asks.answer(), stage.does("b", "os.path.exists('n')")) == ("EEXIST", "False")
+
+
 @guarded("grant-kept")
 @NODES
 @pytest.mark.parametrize("asking, answer", [("make('m')", "EEXIST"), ("os.mkdir('m')", "EEXIST"), ("os.unlink('n')", "ENOENT"),
@@ -206,9 +222,7 @@ def test_a_process_that_is_killed_has_renamed_or_not(stage, build, hook, moved, 
     begin(stage)
     held = stage.meeting()
     rename_taker(stage, number, held, hook).process.kill()
-    assert stage.does(node, "os.path.exists('n'), os.path.exists('m')") == str((not moved, moved))
-    assert stage.does(node, "make('n')") == ("None" if moved else "EEXIST")
-    assert stage.does(node, "make('m')") == ("EEXIST" if moved else "None")
+    assert_moved_or_not(stage, node, moved)
 
 
 @pytest.mark.parametrize("hook", ["grant-taken", "rename-done"])
@@ -218,11 +232,7 @@ def test_a_daemon_that_dies_waits_for_a_rename_that_was_taken(stage, build, hook
     begin(stage)
     held = stage.meeting()
     renaming = rename_taker(stage, number, held, hook)
-    stage.crash("c")
-    asks = stage.call("b", "make('m')")
-    held.go()
-    assert renaming.answer().split()[-1] == "None)"
-    assert (asks.answer(), stage.does("b", "os.path.exists('n')")) == ("EEXIST", "False")
+    assert_moved_beyond_a_crash(stage, held, renaming)
 
 
 def test_a_rename_of_an_older_file_is_not_taken_for_that_of_another(stage, build):
@@ -347,9 +357,7 @@ def test_a_process_that_is_killed_in_a_checkpoint_has_renamed_or_not(stage, buil
     begin(stage)
     held = stage.meeting()
     checkpoint_taker(stage, number, held, hook).process.kill()
-    assert stage.does(node, "os.path.exists('n'), os.path.exists('m')") == str((not moved, moved))
-    assert stage.does(node, "make('n')") == ("None" if moved else "EEXIST")
-    assert stage.does(node, "make('m')") == ("EEXIST" if moved else "None")
+    assert_moved_or_not(stage, node, moved)
 
 
 def test_a_process_that_is_killed_between_create_and_rename_has_made_it(stage, build):
@@ -366,11 +374,7 @@ def test_a_daemon_that_dies_waits_for_a_checkpoint_that_is_being_renamed(stage, 
     begin(stage)
     held = stage.meeting()
     renaming = checkpoint_taker(stage, number, held, hook)
-    stage.crash("c")
-    asks = stage.call("b", "make('m')")
-    held.go()
-    assert renaming.answer().split()[-1] == "None)"
-    assert (asks.answer(), stage.does("b", "os.path.exists('n')")) == ("EEXIST", "False")
+    assert_moved_beyond_a_crash(stage, held, renaming)
 
 
 def test_a_daemon_that_dies_between_create_and_rename(stage, build):

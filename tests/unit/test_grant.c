@@ -645,6 +645,16 @@ static void checkpoint_ten(void)
     grant_see();
 }
 
+/* f10 has been renamed, which the daemon has not seen yet, and f11 is being renamed. */
+static void checkpoint_and_begin_another(struct request_hold *hold)
+{
+    checkpoint_ten();
+    grant_inos[10] = born_unasked("f10");
+    rename_unasked(10);
+    grant_inos[11] = born_unasked("f11");
+    take_rename(11, hold);
+}
+
 static void assert_moved(unsigned i)
 {
     cr_assert(is_unknown("out", grant_numbered(i)), "%u", i);
@@ -812,11 +822,7 @@ Test(grant, a_checkpoint_whose_rename_fails_is_there_by_its_first_name)
 Test(grant, a_client_ends_with_checkpoints)
 {
     struct request_hold hold = {0};
-    checkpoint_ten();
-    grant_inos[10] = born_unasked("f10");
-    rename_unasked(10);
-    grant_inos[11] = born_unasked("f11");
-    take_rename(11, &hold);
+    checkpoint_and_begin_another(&hold);
     grant_move(&answer.message, "f11", "to11");
     client_ends(me);
     assert_moved(10);
@@ -865,11 +871,7 @@ Test(grant, a_checkpoint_that_takes_long_is_seen_with_the_tick)
 Test(grant, checkpoints_are_known_when_homes_begin_again)
 {
     struct request_hold hold = {0};
-    checkpoint_ten();
-    grant_inos[10] = born_unasked("f10");
-    rename_unasked(10);
-    grant_inos[11] = born_unasked("f11");
-    take_rename(11, &hold);
+    checkpoint_and_begin_another(&hold);
     cr_assert_eq(prefetch_forget(&shuntd), 0);
     serving_end();
     assert_moved(10);

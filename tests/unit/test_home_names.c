@@ -223,7 +223,7 @@ Test(home_names, a_peek_is_a_look_at_the_file_where_it_is_pending_alone)
     struct home_notification notification;
     index_put_entry(shuntd.index, out, "b", 1, &file);
     cr_assert_eq(home_names_peek(3, "b", &answer), MESSAGE_EXISTS);
-    cr_assert_not(home_next_notification(shuntd.home, &notification), "who lists has what it wants");
+    cr_assert_not(home_next_notification(shuntd.home, &notification), "a listing has what it wants");
     cr_assert_eq(home_names_reserve(2, 1, "a"), 0);
     cr_assert_eq(home_names_peek(3, "a", &answer), MESSAGE_EXISTS);
     cr_assert(home_next_notification(shuntd.home, &notification) && notification.kind == NOTIFY_LEAF_VISITED);
