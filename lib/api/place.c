@@ -14,7 +14,7 @@
 #define PLACE_DIRECTORY (O_PATH | O_DIRECTORY | O_CLOEXEC)
 
 /* A path being resolved. */
-struct channel {
+struct route {
     char text[PATH_MAX];
     const char *last; /* the last component, in text; empty for `/`, `.` and `..`, which name a directory */
     bool slash;       /* it ended in one: a directory is meant */
@@ -46,38 +46,38 @@ void place_finish(struct place *place)
     place_init(place);
 }
 
-static int place_channel_take(struct channel *channel, const char *path)
+static int place_route_take(struct route *route, const char *path)
 {
     struct text t;
-    text_init(&t, channel->text, sizeof channel->text);
+    text_init(&t, route->text, sizeof route->text);
     text_add(&t, path);
     if (!text_ok(&t))
         return -ENAMETOOLONG;
     if (t.length == 0)
         return -ENOENT;
-    channel->slash = false;
-    while (t.length > 1 && channel->text[t.length - 1] == '/') {
-        channel->text[--t.length] = '\0';
-        channel->slash = true;
+    route->slash = false;
+    while (t.length > 1 && route->text[t.length - 1] == '/') {
+        route->text[--t.length] = '\0';
+        route->slash = true;
     }
-    const char *slash = strrchr(channel->text, '/');
-    channel->last = slash ? slash + 1 : channel->text;
-    if (!strcmp(channel->last, ".") || !strcmp(channel->last, ".."))
-        channel->last = "";
+    const char *slash = strrchr(route->text, '/');
+    route->last = slash ? slash + 1 : route->text;
+    if (!strcmp(route->last, ".") || !strcmp(route->last, ".."))
+        route->last = "";
     return 0;
 }
 
-static int place_channel_open_parent(const struct channel *channel)
+static int place_route_open_parent(const struct route *route)
 {
-    size_t length = (size_t)(channel->last - channel->text);
+    size_t length = (size_t)(route->last - route->text);
     char parent[PATH_MAX];
-    memcpy(parent, channel->text, length);
+    memcpy(parent, route->text, length);
     memcpy(parent + length, ".", 2);
     return sys_openat(AT_FDCWD, parent, PLACE_DIRECTORY, 0);
 }
 
 /* The next path to resolve, if a link is what is there. Targets are relative to where the link lies. */
-static int place_channel_follow(struct channel *channel, int directory, const char *canonical, const char *link)
+static int place_route_follow(struct route *route, int directory, const char *canonical, const char *link)
 {
     char next[2 * PATH_MAX];
     struct text t;
@@ -86,7 +86,7 @@ static int place_channel_follow(struct channel *channel, int directory, const ch
     ssize_t length = sys_readlinkat(directory, link, target, sizeof target - 1);
     if (length < 0)
         return (int)length;
-    if (++channel->links > PLACE_LINKS_MAX)
+    if (++route->links > PLACE_LINKS_MAX)
         return -ELOOP;
     target[length] = '\0';
     if (target[0] != '/') {
@@ -94,9 +94,9 @@ static int place_channel_follow(struct channel *channel, int directory, const ch
         text_add(&t, "/");
     }
     text_add(&t, target);
-    if (channel->slash)
+    if (route->slash)
         text_add(&t, "/");
-    return place_channel_take(channel, next);
+    return place_route_take(route, next);
 }
 
 /* The place of a directory relative to the root that place->root is; NULL: outside of it. */
@@ -159,13 +159,13 @@ static int place_enter_path(struct place *place, int at, const char *path, int f
     return place_enter_dir(place, fd, canonical);
 }
 
-/* The directory lies in no root. The name may still be a root, or a link into one: then `channel` goes on. */
-static int place_from_outside(struct place *place, struct channel *channel, int parent, const char *canonical)
+/* The directory lies in no root. The name may still be a root, or a link into one: then `route` goes on. */
+static int place_from_outside(struct place *place, struct route *route, int parent, const char *canonical)
 {
-    int error = place_enter_path(place, parent, channel->last, O_NOFOLLOW);
+    int error = place_enter_path(place, parent, route->last, O_NOFOLLOW);
     if (error != -ENOTDIR && error != -ELOOP)
         return error;
-    error = place_channel_follow(channel, parent, canonical, channel->last);
+    error = place_route_follow(route, parent, canonical, route->last);
     if (error == -EINVAL)
         return -ENOTUNIQ;
     return error < 0 ? error : 1;
@@ -198,82 +198,82 @@ static int place_look_in_folder(struct place *place, const char *name, const str
     return error;
 }
 
-/* The name in the folder: 0, or 1 if `channel` goes on with a link's target. */
-static int place_look_up(struct place *place, struct channel *channel, unsigned flags)
+/* The name in the folder: 0, or 1 if `route` goes on with a link's target. */
+static int place_look_up(struct place *place, struct route *route, unsigned flags)
 {
-    if (layout_is_ours(channel->last, strlen(channel->last), !strcmp(place->folder.path, ".")))
+    if (layout_is_ours(route->last, strlen(route->last), !strcmp(place->folder.path, ".")))
         return -EINVAL;
     const struct union_name *found;
-    int error = place_look_in_folder(place, channel->last, &found);
+    int error = place_look_in_folder(place, route->last, &found);
     if (error < 0)
         return error;
-    if (found->type == DT_LNK && (flags & PLACE_FOLLOW || channel->slash)) {
+    if (found->type == DT_LNK && (flags & PLACE_FOLLOW || route->slash)) {
         char canonical[PATH_MAX];
         error = folder_where(&place->folder, &place->root, NULL, canonical, sizeof canonical);
         if (error == 0)
-            error = place_channel_follow(channel, place->folder.fd, canonical, channel->last);
+            error = place_route_follow(route, place->folder.fd, canonical, route->last);
         return error < 0 ? error : 1;
     }
     if (found->type == DT_DIR && flags & PLACE_ENTER)
-        return place_enter_path(place, place->folder.fd, channel->last, O_NOFOLLOW);
+        return place_enter_path(place, place->folder.fd, route->last, O_NOFOLLOW);
     place->found = found;
-    return channel->slash && found->type != DT_DIR ? -ENOTDIR : 0;
+    return route->slash && found->type != DT_DIR ? -ENOTDIR : 0;
 }
 
 /* One step: as look_up. */
-static int place_step(struct place *place, struct channel *channel, unsigned flags)
+static int place_step(struct place *place, struct route *route, unsigned flags)
 {
-    channel->is_cut = true;
-    if (*channel->last == '\0')
-        return place_enter_path(place, AT_FDCWD, channel->text, 0);
-    int parent = place_channel_open_parent(channel);
+    route->is_cut = true;
+    if (*route->last == '\0')
+        return place_enter_path(place, AT_FDCWD, route->text, 0);
+    int parent = place_route_open_parent(route);
     if (parent < 0)
         return parent;
-    channel->is_cut = false;
+    route->is_cut = false;
     char canonical[PATH_MAX];
     int error = disk_canonical(parent, canonical, sizeof canonical);
     if (error >= 0)
         error = place_enter_path(place, parent, ".", 0);
     if (error == -ENOTUNIQ)
-        error = place_from_outside(place, channel, parent, canonical);
+        error = place_from_outside(place, route, parent, canonical);
     else if (error == 0)
-        error = place_look_up(place, channel, flags);
+        error = place_look_up(place, route, flags);
     sys_close(parent);
     return error;
 }
 
-static int place_walk(struct place *place, struct channel *channel, unsigned flags)
+static int place_walk(struct place *place, struct route *route, unsigned flags)
 {
     int error;
     do
-        error = place_step(place, channel, flags);
+        error = place_step(place, route, flags);
     while (error == 1);
     return error;
 }
 
 /* Takes the last component away. False: there is no other one. */
-static bool place_channel_shorten(struct channel *channel)
+static bool place_route_shorten(struct route *route)
 {
-    char *slash = strrchr(channel->text, '/');
+    char *slash = strrchr(route->text, '/');
     if (slash == NULL)
         return false;
-    while (slash > channel->text && slash[-1] == '/')
+    while (slash > route->text && slash[-1] == '/')
         slash--;
-    if (slash == channel->text)
+    if (slash == route->text)
         return false;
     *slash = '\0';
     char text[PATH_MAX];
-    memcpy(text, channel->text, (size_t)(slash - channel->text) + 1);
-    return place_channel_take(channel, text) == 0;
+    memcpy(text, route->text, (size_t)(slash - route->text) + 1);
+    return place_route_take(route, text) == 0;
 }
 
 /* What is the matter with a path that the kernel finds nothing at the end of a part of? -ENOTDIR if that is a file in a branch.
  */
-static int place_why_cut(struct place *place, struct channel *channel)
+static int place_why_cut(struct place *place, struct route *route)
 {
     int error = -ENOENT;
-    while (error == -ENOENT && channel->is_cut && place_channel_shorten(channel))
-        error = place_walk(place, channel, PLACE_FOLLOW);
+    while (error == -ENOENT && route->is_cut && place_route_shorten(route))
+        error = place_walk(place, route, PLACE_FOLLOW);
     if (error == 0 && place->found != NULL && place->found->type != DT_DIR)
         error = -ENOTDIR;
     place->found = NULL;
@@ -282,10 +282,10 @@ static int place_why_cut(struct place *place, struct channel *channel)
 
 int place_find(struct place *place, const char *path, unsigned flags)
 {
-    struct channel channel = {.links = 0};
+    struct route route = {.links = 0};
     place->found = NULL;
-    int error = place_channel_take(&channel, path);
+    int error = place_route_take(&route, path);
     if (error == 0)
-        error = place_walk(place, &channel, flags);
-    return error == -ENOENT && channel.is_cut ? place_why_cut(place, &channel) : error;
+        error = place_walk(place, &route, flags);
+    return error == -ENOENT && route.is_cut ? place_why_cut(place, &route) : error;
 }
