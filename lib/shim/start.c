@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
 
-/* The preload library begins. A tool that is an ordinary client of a daemon by itself (tools/live.c) has no part in this. */
+/* The preload library begins. A tool that is an ordinary client of a daemon by itself (tools/leaving/live.c) has no part in
+ * this. */
 
 #include "shim/process.h"
 

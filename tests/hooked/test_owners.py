@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # SPDX-FileCopyrightText: The shunt authors
-"""A node renames the files that it made while an export waits for it (tools/owner.h), that of shunt-launch or one with helpers: one of
+"""A node renames the files that it made while an export waits for it (tools/leaving/owner.h), that of shunt-launch or one with helpers: one of
 the two ends, or a program without shunt makes the same names; two nodes work in two directories."""
 
 import contextlib

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # SPDX-FileCopyrightText: The shunt authors
-"""The export at the end of shunt-launch, by the nodes that made the files (tools/owner.h). What happens when one of them, or the
+"""The export at the end of shunt-launch, by the nodes that made the files (tools/leaving/owner.h). What happens when one of them, or the
 launch, ends on the way: tests/hooked/test_owners.py."""
 
 import json

@@ -16,12 +16,12 @@ CALLS = re.compile(r"\b(error_report|error_usage|log_line|log_warning|start_fail
                    r"command_complain_option|doctor_say|program_words|names_words|epoch_add_\w+|slurm_error)\(")
 # Strings that become a part of a message: the whole body of these functions and tables.
 BODIES = {
-    "tools/error.c": ["sentences[]"],
-    "tools/copy.c": ["copy_words("],
-    "tools/counters.c": ["counters_in_words(", "counters_print("],
+    "tools/cli/error.c": ["sentences[]"],
+    "tools/leaving/copy.c": ["copy_words("],
+    "tools/serving/counters.c": ["counters_in_words(", "counters_print("],
     "tools/commands/command_status.c": ["command_status_reason(", "command_status_print_words("],
     "tools/spank/tool.c": ["tool_complain_roots("],
-    "tools/fsck_mirrors.c": ["fsck_mirrors_look_at_orphan("],
+    "tools/repair/fsck_mirrors.c": ["fsck_mirrors_look_at_orphan("],
     "lib/names/names.c": ["names_explain("],
     "lib/session/epoch.c": ["session_describe("],
     "lib/shim/program.c": ["program_about_elf(", "program_about_rights("],

@@ -8,7 +8,7 @@
 
 #include <criterion/criterion.h>
 
-#include "client_requests.h"
+#include "leaving/client_requests.h"
 
 TestSuite(client_requests, .timeout = 10);
 

@@ -9,16 +9,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "capture.h"
+#include "cli/command.h"
+#include "cli/signal_wait.h"
 #include "launch/agents.h"
+#include "launch/arguments.h"
 #include "launch/hostlist.h"
 #include "launch/line.h"
 #include "launch/nodes.h"
-#include "signal_wait.h"
-#include "launch/arguments.h"
+#include "programs/capture.h"
+#include "programs/rank.h"
 #include "place.h"
-#include "rank.h"
-#include "command.h"
 
 /* Lists of hosts. */
 

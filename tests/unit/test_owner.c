@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "owner.h"
+#include "leaving/owner.h"
 
 static const struct owner_order order = {
     .epoch = 12, .branch = "n1.3", .mirror = "out-5f3a9c01d2e4", .root = "/scratch/a run", .path = "out/of it"};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
-#include "scheduler.h"
-#include "slurm.h"
-#include "step.h"
+#include "batch/scheduler.h"
+#include "batch/slurm.h"
+#include "serving/step.h"
 
 #include "place.h"
 

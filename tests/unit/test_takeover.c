@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
-#include "takeover.h"
+#include "serving/takeover.h"
 
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
+#include "cli/stopping.h"
 #include "place.h"
-#include "stopping.h"
 
 #define PATIENCE (CLOCK_SECOND / 2)
 

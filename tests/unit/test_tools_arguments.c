@@ -11,14 +11,14 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "counters.h"
-#include "describe.h"
-#include "heard.h"
-#include "json.h"
-#include "place.h"
-#include "progress.h"
-#include "shown.h"
+#include "cli/describe.h"
+#include "cli/json.h"
+#include "cli/progress.h"
+#include "cli/shown.h"
 #include "commands/commands.h"
+#include "serving/counters.h"
+#include "heard.h"
+#include "place.h"
 
 static int run_never(const struct command *command, int argc, char **argv)
 {

@@ -5,12 +5,12 @@
 
 #include <getopt.h>
 
-#include "export.h"
-#include "fsck.h"
-#include "heard.h"
-#include "owner.h"
-#include "tree.h"
 #include "commands/commands.h"
+#include "leaving/export.h"
+#include "leaving/owner.h"
+#include "repair/fsck.h"
+#include "heard.h"
+#include "tree.h"
 
 const struct command commands[] = {{0}};
 

@@ -8,17 +8,17 @@
 #include <sys/utsname.h>
 #include <sys/wait.h>
 
-#include "daemon.h"
+#include "cli/command.h"
+#include "cli/roots.h"
+#include "cli/stopping.h"
+#include "programs/launch.h"
+#include "programs/places.h"
+#include "serving/daemon.h"
+#include "serving/hold.h"
+#include "tree/orphans.h"
+#include "tree/walk.h"
 #include "heard.h"
-#include "hold.h"
-#include "launch.h"
-#include "orphans.h"
-#include "places.h"
-#include "roots.h"
-#include "stopping.h"
 #include "tree.h"
-#include "command.h"
-#include "walk.h"
 
 const struct command commands[] = {{0}};
 

@@ -5,10 +5,10 @@
 /* A root with two branches for the tests of the tools: made without shunt, looked at with its own rooms. */
 
 #include "base/sys.h"
-#include "leaks.h"
-#include "mirrors.h"
-#include "place.h"
 #include "session/session.h"
+#include "tree/mirrors.h"
+#include "leaks.h"
+#include "place.h"
 
 #define OUT "out-5f3a9c01d2e4"
 #define GONE "gone-00000000beef"

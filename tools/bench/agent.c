@@ -16,11 +16,11 @@
 #include "base/sys.h"
 #include "bench/site.h"
 #include "bench/worker.h"
-#include "daemon.h"
-#include "launch.h"
+#include "cli/progress.h"
+#include "cli/signal_wait.h"
 #include "launch/nodes.h"
-#include "signal_wait.h"
-#include "progress.h"
+#include "programs/launch.h"
+#include "serving/daemon.h"
 
 #define LOOK_AGAIN 50 /* ms */
 

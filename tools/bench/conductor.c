@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "bench/agent.h"
 #include "bench/neighbour.h"
-#include "progress.h"
+#include "cli/progress.h"
 
 static int conductor_fail(struct conductor *conductor)
 {

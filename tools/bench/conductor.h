@@ -7,10 +7,10 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "bench/rendezvous.h"
 #include "bench/plan.h"
+#include "bench/rendezvous.h"
 #include "bench/site.h"
-#include "signal_wait.h"
+#include "cli/signal_wait.h"
 
 enum conductor_who { CONDUCTOR_ALL = 0, CONDUCTOR_FIRST, CONDUCTOR_LEADERS /* the first of each node */ };
 

@@ -8,8 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "rank.h"
-#include "command.h"
+#include "cli/command.h"
+#include "programs/rank.h"
 
 enum plan_operation {
     PLAN_CREATE = 0, /* open with O_CREAT and O_EXCL, write, close */

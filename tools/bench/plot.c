@@ -9,8 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "capture.h"
-#include "command.h"
+#include "cli/command.h"
+#include "programs/capture.h"
 
 #define WIDTH 900
 #define HEIGHT 420 /* of the bars of one size */

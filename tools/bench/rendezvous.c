@@ -19,7 +19,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-#include "command.h"
+#include "cli/command.h"
 
 #define TEXT_MAX 2048
 #define CONNECT_PATIENCE 3000 /* ms */

@@ -3,7 +3,7 @@
 #include "bench/report.h"
 
 #include "bench/verdict.h"
-#include "json.h"
+#include "cli/json.h"
 
 static void report_json_write_spread(struct json *json, const char *key, struct spread spread)
 {

@@ -5,8 +5,8 @@
 #include <stdio.h>
 
 #include "base/clock.h"
-#include "export.h"
-#include "progress.h"
+#include "cli/progress.h"
+#include "leaving/export.h"
 
 struct run {
     struct conductor *conductor;

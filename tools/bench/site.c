@@ -11,8 +11,8 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "cli/command.h"
 #include "union/listing.h"
-#include "command.h"
 
 #define OPEN_DIRECTORIES 32
 

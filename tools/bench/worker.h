@@ -5,7 +5,7 @@
 /* The process that works: `shunt bench-worker TOP`, hidden; its standard input is the socket to the
  * conductor. It ends when the conductor closes that. */
 
-#include "command.h"
+#include "cli/command.h"
 
 #define WORKER "bench-worker"
 int worker(const struct command *, int argc, char **argv);

@@ -14,9 +14,9 @@
 #include "bench/plot.h"
 #include "bench/report.h"
 #include "bench/run.h"
-#include "daemon.h"
-#include "launch.h"
-#include "command.h"
+#include "cli/command.h"
+#include "programs/launch.h"
+#include "serving/daemon.h"
 #include "commands.h"
 
 static void command_bench_print_report(const struct report *report)

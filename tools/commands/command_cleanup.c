@@ -16,16 +16,16 @@
 
 #include "base/clock.h"
 #include "base/sys.h"
-#include "command.h"
-#include "commands.h"
+#include "batch/job_state.h"
+#include "cli/command.h"
+#include "cli/describe.h"
 #include "config/config.h"
-#include "describe.h"
-#include "job_state.h"
+#include "programs/site.h"
 #include "request/users.h"
+#include "serving/sessions.h"
 #include "session/kept_log.h"
-#include "sessions.h"
-#include "site.h"
 #include "union/layout.h"
+#include "commands.h"
 
 #define CLEANUP_PATIENCE 20 /* seconds, for a daemon to write down its work */
 #define CLEANUP_KILLED 5    /* ... and to be gone once it is killed */

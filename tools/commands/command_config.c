@@ -4,10 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "command.h"
+#include "cli/command.h"
+#include "cli/json.h"
+#include "programs/site.h"
 #include "commands.h"
-#include "json.h"
-#include "site.h"
 
 const struct choice command_config_choices[] = {
     {COMMAND_LONG + 1, "json", NULL, "an object"},

@@ -3,11 +3,11 @@
 #include <getopt.h>
 #include <stdlib.h>
 
-#include "command.h"
-#include "commands.h"
+#include "cli/command.h"
+#include "cli/roots.h"
 #include "doctor/doctor.h"
 #include "launch/nodes.h"
-#include "roots.h"
+#include "commands.h"
 
 #define DOCTOR_HOSTS 256
 

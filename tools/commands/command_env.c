@@ -5,14 +5,14 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "cli/command.h"
 #include "config/config.h"
-#include "container.h"
-#include "command.h"
+#include "programs/container.h"
+#include "programs/launch.h"
+#include "programs/places.h"
+#include "programs/site.h"
+#include "serving/reach.h"
 #include "commands.h"
-#include "launch.h"
-#include "places.h"
-#include "reach.h"
-#include "site.h"
 
 const struct choice command_env_choices[] = {
     {'r', "root", "DIR", "the shared directory; may be given again (default: SHUNT_ROOT)"},

@@ -2,13 +2,13 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #include <getopt.h>
 
+#include "cli/command.h"
 #include "config/config.h"
-#include "daemon.h"
-#include "launch.h"
-#include "reach.h"
-#include "command.h"
+#include "programs/launch.h"
+#include "programs/site.h"
+#include "serving/daemon.h"
+#include "serving/reach.h"
 #include "commands.h"
-#include "site.h"
 
 const struct choice command_exec_choices[] = {
     {'r', "root", "DIR", "the shared directory; may be given again (default: SHUNT_ROOT)"},

@@ -3,12 +3,12 @@
 #include <getopt.h>
 
 #include "base/clock.h"
+#include "cli/command.h"
 #include "config/config.h"
-#include "export.h"
 #include "launch/helpers.h"
-#include "live.h"
-#include "reach.h"
-#include "command.h"
+#include "leaving/export.h"
+#include "leaving/live.h"
+#include "serving/reach.h"
 #include "commands.h"
 
 enum {

@@ -8,12 +8,12 @@
 #include <stdlib.h>
 
 #include "api/place.h"
-#include "describe.h"
-#include "newer.h"
-#include "shown.h"
-#include "command.h"
+#include "cli/command.h"
+#include "cli/describe.h"
+#include "cli/shown.h"
+#include "tree/newer.h"
+#include "tree/walk.h"
 #include "commands.h"
-#include "walk.h"
 
 enum { FIND_NAME = COMMAND_LONG + 1, FIND_PATH, FIND_TYPE, FIND_BRANCH, FIND_TRUNK, FIND_NEWER, FIND_COUNT, FIND_PRINT0 };
 

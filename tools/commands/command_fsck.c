@@ -7,10 +7,10 @@
 #include <string.h>
 
 #include "base/sys.h"
-#include "fsck.h"
-#include "hold.h"
-#include "stopping.h"
-#include "command.h"
+#include "cli/command.h"
+#include "cli/stopping.h"
+#include "repair/fsck.h"
+#include "serving/hold.h"
 #include "commands.h"
 
 enum { FSCK_REPAIR_OPTION = COMMAND_LONG + 1, FSCK_RESTORE_OPTION, FSCK_DELETE_OPTION, FSCK_JSON_OPTION };

@@ -11,11 +11,11 @@
 #include <unistd.h>
 
 #include "api/place.h"
-#include "describe.h"
-#include "shown.h"
-#include "command.h"
+#include "cli/command.h"
+#include "cli/describe.h"
+#include "cli/shown.h"
+#include "tree/walk.h"
 #include "commands.h"
-#include "walk.h"
 
 const struct choice command_ls_choices[] = {
     {'l', "long", NULL, "mode, links, owner, group, size, time and where links point"},

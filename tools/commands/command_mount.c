@@ -9,14 +9,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "command.h"
-#include "commands.h"
+#include "cli/command.h"
 #include "config/config.h"
-#include "daemon.h"
-#include "launch.h"
-#include "places.h"
-#include "reach.h"
+#include "programs/launch.h"
+#include "programs/places.h"
+#include "serving/daemon.h"
+#include "serving/reach.h"
 #include "session/session.h"
+#include "commands.h"
 
 const struct choice command_mount_choices[] = {
     {'n', "node", "NAME", "what this node is called (default: the name of its daemon)"},

@@ -5,12 +5,12 @@
 #include <stdio.h>
 
 #include "api/place.h"
-#include "describe.h"
-#include "shown.h"
-#include "stopping.h"
-#include "command.h"
+#include "cli/command.h"
+#include "cli/describe.h"
+#include "cli/shown.h"
+#include "cli/stopping.h"
+#include "tree/walk.h"
 #include "commands.h"
-#include "walk.h"
 
 enum { NAMES_JSON = COMMAND_LONG + 1 };
 

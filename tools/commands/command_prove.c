@@ -2,9 +2,9 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #include <getopt.h>
 
-#include "launch.h"
-#include "reach.h"
-#include "command.h"
+#include "cli/command.h"
+#include "programs/launch.h"
+#include "serving/reach.h"
 #include "commands.h"
 
 const struct choice command_prove_choices[] = {

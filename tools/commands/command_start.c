@@ -2,13 +2,13 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #include <getopt.h>
 
-#include "daemon.h"
-#include "kept.h"
-#include "share.h"
-#include "site.h"
-#include "step.h"
-#include "stopping.h"
-#include "command.h"
+#include "cli/command.h"
+#include "cli/stopping.h"
+#include "programs/site.h"
+#include "serving/daemon.h"
+#include "serving/kept.h"
+#include "serving/share.h"
+#include "serving/step.h"
 #include "commands.h"
 
 enum { START_TAKEOVER_OPTION = COMMAND_LONG + 1 };

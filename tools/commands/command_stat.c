@@ -4,8 +4,8 @@
 #include <stdio.h>
 
 #include "api/place.h"
-#include "describe.h"
-#include "command.h"
+#include "cli/command.h"
+#include "cli/describe.h"
 #include "commands.h"
 
 const struct choice command_stat_choices[] = {

@@ -2,10 +2,10 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #include <getopt.h>
 
-#include "daemon.h"
-#include "export.h"
+#include "cli/command.h"
 #include "launch/helpers.h"
-#include "command.h"
+#include "leaving/export.h"
+#include "serving/daemon.h"
 #include "commands.h"
 
 enum { STOP_EXPORT = COMMAND_LONG + 1, STOP_HOSTS };

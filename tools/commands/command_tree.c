@@ -7,10 +7,10 @@
 #include <stdlib.h>
 
 #include "api/place.h"
-#include "describe.h"
-#include "command.h"
+#include "cli/command.h"
+#include "cli/describe.h"
+#include "tree/walk.h"
 #include "commands.h"
-#include "walk.h"
 
 const struct choice command_tree_choices[] = {
     {'a', "all", NULL, "also names that begin with a dot"},

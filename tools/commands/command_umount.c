@@ -9,8 +9,8 @@
 #include <string.h>
 #include <sys/mount.h>
 
-#include "capture.h"
-#include "command.h"
+#include "cli/command.h"
+#include "programs/capture.h"
 #include "commands.h"
 
 #define FUSE_TYPE "fuse.shunt"

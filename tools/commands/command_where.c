@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "api/place.h"
-#include "command.h"
+#include "cli/command.h"
 #include "commands.h"
 
 static int command_where_print_one(struct place *place, const char *path)

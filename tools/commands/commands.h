@@ -4,7 +4,7 @@
 
 /* What the subcommands' files hold, for the table in main.c. */
 
-#include "command.h"
+#include "cli/command.h"
 
 extern const struct choice command_ls_choices[], command_stat_choices[], command_tree_choices[], command_find_choices[],
     command_names_choices[], command_export_choices[], command_fsck_choices[], command_start_choices[], command_stop_choices[],

@@ -8,10 +8,10 @@
 #include "base/standard_streams.h"
 #include "bench/plan.h"
 #include "bench/worker.h"
-#include "launch.h"
-#include "command.h"
+#include "cli/command.h"
+#include "programs/launch.h"
+#include "programs/site.h"
 #include "commands.h"
-#include "site.h"
 
 static int main_command_of_help(const struct command *command, int argc, char **argv);
 

@@ -7,11 +7,11 @@
 #include <sys/types.h>
 
 #include "base/clock.h"
-#include "command.h"
-#include "describe.h"
-#include "json.h"
-#include "metrics.h"
-#include "sessions.h"
+#include "cli/command.h"
+#include "cli/describe.h"
+#include "cli/json.h"
+#include "serving/metrics.h"
+#include "serving/sessions.h"
 
 /* The columns but for the last one, the root, which is as long as it is. */
 enum column { USER, JOB, SINCE, MEMORY, STATE, COLUMNS };

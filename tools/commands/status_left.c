@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "base/clock.h"
-#include "mirrors.h"
+#include "tree/mirrors.h"
 #include "union/disk.h"
 
 #define LOOKS 16

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "json.h"
+#include "cli/json.h"
 
 enum doctor_finding { DOCTOR_OK, DOCTOR_WARNING, DOCTOR_PROBLEM };
 

@@ -13,11 +13,11 @@
 #include <unistd.h>
 
 #include "base/sys.h"
-#include "capture.h"
 #include "config/config.h"
 #include "doctor/doctor.h"
-#include "launch.h"
-#include "places.h"
+#include "programs/capture.h"
+#include "programs/launch.h"
+#include "programs/places.h"
 #include "session/session.h"
 #include "union/disk.h"
 

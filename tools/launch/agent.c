@@ -12,18 +12,18 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "background.h"
 #include "base/clock.h"
 #include "base/program_signals.h"
+#include "cli/signal_wait.h"
 #include "config/config.h"
-#include "counters.h"
-#include "daemon.h"
-#include "kept.h"
-#include "live.h"
-#include "owner.h"
-#include "signal_wait.h"
+#include "leaving/background.h"
+#include "leaving/live.h"
+#include "leaving/owner.h"
+#include "serving/counters.h"
+#include "serving/daemon.h"
+#include "serving/kept.h"
+#include "serving/share.h"
 #include "session/session.h"
-#include "share.h"
 #include "union/layout.h"
 
 #define PATIENCE 60 /* seconds for a daemon to end */

@@ -12,7 +12,7 @@
 
 #include <stdint.h>
 
-#include "command.h"
+#include "cli/command.h"
 
 #define AGENT "--keep-node"
 #define AGENT_QUIET "quiet"

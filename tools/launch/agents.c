@@ -13,8 +13,8 @@
 
 #include "base/clock.h"
 #include "base/program_signals.h"
+#include "cli/command.h"
 #include "launch/agent.h"
-#include "command.h"
 
 #define START_PATIENCE 120 /* seconds */
 #define HELP_PATIENCE 45   /* more than ssh's ConnectTimeout (agents_plan.c) */

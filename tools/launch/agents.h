@@ -8,12 +8,12 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#include "cli/signal_wait.h"
 #include "launch/agent.h"
-#include "launch/nodes.h"
-#include "owner.h"
-#include "signal_wait.h"
-#include "union/layout.h"
 #include "launch/arguments.h"
+#include "launch/nodes.h"
+#include "leaving/owner.h"
+#include "union/layout.h"
 
 enum agents_means { AGENTS_SSH = 0, AGENTS_SRUN, AGENTS_OPENMPI, AGENTS_HYDRA };
 

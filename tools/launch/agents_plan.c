@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/command.h"
 #include "launch/agents.h"
-#include "command.h"
 
 static void agents_plan_join(const struct nodes *nodes, size_t first, size_t count, struct arguments *to, const char *option)
 {

@@ -6,14 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "command.h"
-#include "export_owners.h"
-#include "launch.h"
+#include "cli/command.h"
 #include "launch/agents_rest.h"
 #include "launch/plan.h"
-#include "mirrors.h"
-#include "places.h"
+#include "leaving/export_owners.h"
+#include "programs/launch.h"
+#include "programs/places.h"
 #include "session/session.h"
+#include "tree/mirrors.h"
 
 /* Those of the nodes that go by the name of that branch's, but for this one. */
 static void helpers_mark_nodes(const struct nodes *nodes, const char *branch, bool *wanted)

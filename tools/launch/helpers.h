@@ -7,7 +7,7 @@
 
 #include "launch/agents.h"
 #include "launch/nodes.h"
-#include "owner.h"
+#include "leaving/owner.h"
 
 struct helpers {
     bool are_there;

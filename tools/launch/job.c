@@ -10,8 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "launch.h"
-#include "command.h"
+#include "cli/command.h"
+#include "programs/launch.h"
 
 /* With a terminal the job stays in its foreground. Else it is a group of its own: what a batch system sends
  * to ours comes to it once, from us. */

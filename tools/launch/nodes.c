@@ -9,10 +9,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "capture.h"
+#include "cli/command.h"
 #include "config/config.h"
 #include "launch/hostlist.h"
-#include "command.h"
+#include "programs/capture.h"
 
 #define TEXT_MAX (4 << 20)
 

@@ -11,12 +11,12 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "launch.h"
-#include "capture.h"
+#include "batch/scheduler.h"
+#include "cli/command.h"
 #include "launch/agent.h"
 #include "launch/proof.h"
-#include "command.h"
-#include "scheduler.h"
+#include "programs/capture.h"
+#include "programs/launch.h"
 
 /* The line. */
 

@@ -8,13 +8,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "cli/roots.h"
 #include "launch/agents.h"
+#include "launch/arguments.h"
 #include "launch/line.h"
 #include "launch/nodes.h"
-#include "launch/arguments.h"
-#include "export.h"
-#include "leave.h"
-#include "roots.h"
+#include "leaving/export.h"
+#include "leaving/leave.h"
 
 struct launch {
     struct roots roots;

@@ -15,14 +15,14 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "cli/roots.h"
+#include "cli/stopping.h"
 #include "launch/agent.h"
 #include "launch/arguments.h"
-#include "leave.h"
-#include "orphans.h"
-#include "roots.h"
-#include "site.h"
-#include "stopping.h"
-#include "takeover.h"
+#include "leaving/leave.h"
+#include "programs/site.h"
+#include "serving/takeover.h"
+#include "tree/orphans.h"
 
 #define ROOT_CHOICE                                                                                                            \
     {                                                                                                                          \

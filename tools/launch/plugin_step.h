@@ -11,7 +11,7 @@
  *
  * STEP_END, once, when all agents have stopped: exports what no surrounding session serves; --export likewise. */
 
-#include "command.h"
+#include "cli/command.h"
 
 #define STEP_BEGIN "--begin-step"
 #define STEP_KEEP "--keep-step"

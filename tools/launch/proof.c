@@ -12,10 +12,10 @@
 
 #include "base/sys.h"
 #include "config/config.h"
-#include "daemon.h"
-#include "launch.h"
 #include "launch/nodes.h"
-#include "rank.h"
+#include "programs/launch.h"
+#include "programs/rank.h"
+#include "serving/daemon.h"
 
 const struct choice proof_choices[] = {
     {'n', "fake-nodes", "N", "ranks are spread over so many pretended nodes"},

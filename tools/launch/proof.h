@@ -9,7 +9,7 @@
  * The proof asks the shim itself: a root's .shunt is there for everybody but programs under a shim that can
  * serve that root. */
 
-#include "command.h"
+#include "cli/command.h"
 
 #define PROOF_COMMAND "--rank"
 enum { PROOF_FAILED = 97 };

@@ -17,7 +17,7 @@
 
 #include "base/program_signals.h"
 #include "base/standard_streams.h"
-#include "command.h"
+#include "cli/command.h"
 #include "ends.h"
 #include "reader.h"
 #include "log.h"

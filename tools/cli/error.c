@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#include "cli/command.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+const char *error_program = "shunt";
+
+static void error_say(const char *format, va_list arguments, const char *end)
+{
+    fflush(stdout);
+    flockfile(stderr);
+    fprintf(stderr, "%s: ", error_program);
+    vfprintf(stderr, format, arguments);
+    fputs(end, stderr);
+    funlockfile(stderr);
+}
+
+void error_report(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    error_say(format, arguments, "\n");
+    va_end(arguments);
+}
+
+int error_usage(const struct command *command, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    error_say(format, arguments, "");
+    va_end(arguments);
+    fprintf(stderr, " (see '%s%s --help')\n", command->flags & COMMAND_ALONE ? "" : "shunt ", command->name);
+    return STATUS_USAGE;
+}
+
+static const struct {
+    int error;
+    const char *sentence;
+} sentences[] = {
+    {ENOENT, "no such file or directory in the union"},
+    {ENOTUNIQ, "in no root of shunt, since no directory above it has a .shunt (list it with 'ls')"},
+    {EINVAL, "belongs to shunt and is not part of the union (list it with 'ls')"},
+    {EBADMSG, "its .shunt-dir is damaged, so its mirrors are not known (run 'shunt fsck' on the root)"},
+    {EACCES, "permission denied (ask its owner, or run this as its owner)"},
+    {EPERM, "not permitted (run this as its owner)"},
+    {EROFS, "the file system is read-only (mount it for writing first)"},
+    {ENOSPC, "no space left on the file system (make room and run this again)"},
+    {EDQUOT, "the quota is used up (make room and run this again)"},
+    {ENAMETOOLONG, "the path is too long (change to a directory further down and give a shorter one)"},
+    {EMULTIHOP, "a root inside another root (name it by itself, and give only one of the two to 'shunt start')"},
+    {EXDEV, "on another file system than the branch (move it by hand)"},
+};
+
+void error_report_path(const char *path, int error)
+{
+    for (size_t i = 0; i < sizeof sentences / sizeof *sentences; i++)
+        if (sentences[i].error == -error) {
+            error_report("%s: %s", path, sentences[i].sentence);
+            return;
+        }
+    error_report("%s: %s", path, strerror(-error));
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#include "programs/site.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/command.h"
+#include "programs/launch.h"
+#include "programs/places.h"
+#include "session/session.h"
+
+static struct settings site;
+
+static bool site_has_doubts;
+
+static void site_say(bool is_error, const char *sentence)
+{
+    if (is_error || site_has_doubts)
+        error_report("%s", sentence);
+}
+
+int site_read(bool doubts)
+{
+    char file[PATH_MAX];
+    site_has_doubts = doubts;
+    if (settings_read(&site, environ, places_site_file(file), site_say) != 0)
+        return -1;
+    return settings_to_environment(&site) == 0 ? 0 : -1;
+}
+
+const struct settings *site_settings(void)
+{
+    return &site;
+}
+
+bool site_is_off(void)
+{
+    return settings_are_off(&site);
+}
+
+int site_do_without(const struct roots *roots, const char *what)
+{
+    char origin[PATH_MAX + 32];
+    const char *message = settings_text(&site, SETTINGS_MESSAGE), *from = settings_origin(&site, SETTINGS_ENABLED, origin);
+    const char *colon = *message != '\0' ? ": " : "";
+    for (size_t i = 0; i < roots->count; i++)
+        if (!launch_is_plain(roots->paths[i])) {
+            error_report(
+                "%s: has files that only shunt shows, and shunt is off on this host%s%s (run 'shunt export %s', then this "
+                "again; %s says 'enabled = no')",
+                roots->paths[i], colon, message, roots->paths[i], from);
+            return -1;
+        }
+    error_report("off on this host%s%s, so %s (%s says 'enabled = no')", colon, message, what, from);
+    return 0;
+}
+
+int site_command(const struct roots *roots, char **words)
+{
+    if (site_do_without(roots, "the command runs without it") < 0)
+        return LAUNCH_NO_SHIM;
+    return launch_command(words);
+}
+
+bool site_is_served(const struct roots *roots)
+{
+    bool is_served = false;
+    for (size_t i = 0; i < roots->count && !is_served; i++) {
+        struct session session;
+        is_served = session_read(roots->paths[i], &session) == 0 && session_living(&session) != NULL;
+        session_finish(&session);
+    }
+    return is_served;
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#include "repair/fsck.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/stopping.h"
+#include "union/disk.h"
+#include "union/mirror.h"
+
+static int fsck_mirrors_remove_mirror(const struct fsck *fsck, const struct mirror_found *mirror)
+{
+    char path[PATH_MAX];
+    int error = mirrors_branch_path(&fsck->root, mirror->branch, path, sizeof path);
+    return error < 0 ? error : mirror_remove(path, mirror->name);
+}
+
+/* One pass would do but on file systems that skip names when others go meanwhile. */
+static bool fsck_mirrors_remove_unfinished(const struct fsck *fsck, const struct mirror_found *mirror)
+{
+    char buffer[4096] __attribute__((aligned(8)));
+    struct disk_scan scan;
+    const struct disk_name *one;
+    int fd = mirrors_open(&fsck->root, mirror), error = 0;
+    if (fd < 0)
+        return false;
+    disk_scan_of(&scan, fd, buffer, sizeof buffer);
+    while (disk_scan_next(&scan, &one) > 0)
+        if (mirrors_is_unfinished(one->name) && sys_unlinkat(fd, one->name, AT_REMOVEDIR) < 0)
+            error = -1;
+    disk_scan_finish(&scan);
+    return error == 0;
+}
+
+static void fsck_mirrors_look_at_known(struct fsck *fsck, const struct mirror_found *mirror, const char *path)
+{
+    if (fsck->served)
+        return;
+    if (mirror->unfinished > 0)
+        fsck_tell(fsck, FSCK_REPAIRABLE, fsck->repair && fsck_mirrors_remove_unfinished(fsck, mirror), "unfinished-leaf", path,
+                  "a leaf is incomplete (%zu)", mirror->unfinished);
+    if (mirror->files == 0)
+        fsck_tell(fsck, FSCK_NOTE, fsck->repair && fsck_mirrors_remove_mirror(fsck, mirror) == 0, "empty-mirror", path,
+                  "empty");
+}
+
+/* Without reading every marker, or with a bad one, it is unknown whose files would be deleted. */
+static bool fsck_mirrors_may_delete(const struct fsck *fsck)
+{
+    return fsck->discard && !fsck->blind && fsck->markers_bad == 0;
+}
+
+static void fsck_mirrors_tell_orphan(struct fsck *fsck, const struct mirror_found *mirror, const char *path, const char *why)
+{
+    fsck_tell(fsck, FSCK_TROUBLE, false, "orphan", path, "%zu file%s of a directory that is gone%s", mirror->files,
+              mirror->files == 1 ? "" : "s", why);
+}
+
+static void fsck_mirrors_tell_refused(struct fsck *fsck, const struct mirror_found *mirror, const char *path,
+                                      const struct fsck_refused *refused, int error)
+{
+    const char *done = fsck->restore ? "restored" : "deleted";
+    const size_t files = mirror->files - refused->count;
+    if (refused->count > 0)
+        fsck_tell(fsck, FSCK_TROUBLE, false, "orphan", path, "%zu file%s %s, %s cannot be %s: %s (%s)", files,
+                  files == 1 ? "" : "s", done, refused->name, done, strerror(-error),
+                  error == -EPERM ? "run 'chattr -i -a' on it, or this as its owner" : "move it elsewhere");
+    else
+        fsck_tell(fsck, FSCK_TROUBLE, false, "orphan", path, "cannot be %s: %s", done, strerror(-error));
+}
+
+static void fsck_mirrors_look_at_orphan(struct fsck *fsck, const struct mirror_found *mirror, const char *path)
+{
+    if (mirror->files == 0) {
+        fsck_tell(fsck, FSCK_REPAIRABLE,
+                  !fsck->blind && (fsck->repair || fsck->restore || fsck->discard) &&
+                      fsck_mirrors_remove_mirror(fsck, mirror) == 0,
+                  "empty-orphan", path, "an empty mirror of a directory that is gone");
+        return;
+    }
+    if (fsck->blind) {
+        fsck_mirrors_tell_orphan(
+            fsck, mirror, path,
+            ", or hidden by its permissions or a mount, so nothing is done (make the whole root visible and run this again)");
+        return;
+    }
+    if (!fsck->restore && !fsck->discard) {
+        fsck_mirrors_tell_orphan(fsck, mirror, path, " (use --restore to restore them, --delete to remove them)");
+        return;
+    }
+    if (fsck->discard && !fsck_mirrors_may_delete(fsck)) {
+        fsck_mirrors_tell_orphan(fsck, mirror, path,
+                                 ", or of the one with the damaged .shunt-dir, so they are not deleted (use --restore)");
+        return;
+    }
+    struct fsck_refused refused;
+    int error = fsck->restore ? fsck_restore(&fsck->root, mirror, &refused) : fsck_delete(&fsck->root, mirror, &refused);
+    if (error < 0) {
+        fsck_mirrors_tell_refused(fsck, mirror, path, &refused, error);
+        return;
+    }
+    fsck_tell(fsck, FSCK_REPAIRABLE, true, "orphan", path, "%zu file%s %s%s", mirror->files, mirror->files == 1 ? "" : "s",
+              fsck->restore ? "moved to shunt-restored/" : "deleted", fsck->restore ? mirror->name : "");
+}
+
+static void fsck_mirrors_look_at(struct fsck *fsck, const struct mirror_found *mirror)
+{
+    char path[sizeof LAYOUT_BRANCHES + 1 + LAYOUT_BRANCH_MAX + NAME_MAX + 1];
+    snprintf(path, sizeof path, LAYOUT_BRANCHES "/%s/%s", fsck->root.branches[mirror->branch - 1], mirror->name);
+    if (mirror->foreign)
+        fsck_tell(fsck, FSCK_TROUBLE, false, "foreign", path, "does not belong to shunt (move it elsewhere)");
+    else if (mirror->known)
+        fsck_mirrors_look_at_known(fsck, mirror, path);
+    else
+        fsck_mirrors_look_at_orphan(fsck, mirror, path);
+}
+
+static void fsck_mirrors_tell_stray(struct fsck *fsck)
+{
+    char stray[MIRRORS_STRAY_MAX], path[sizeof LAYOUT_BRANCHES + 1 + sizeof stray];
+    if (!mirrors_find_stray(&fsck->root, false, stray))
+        return;
+    snprintf(path, sizeof path, LAYOUT_BRANCHES "/%s", stray);
+    fsck_tell(fsck, FSCK_TROUBLE, false, "foreign", path,
+              "is not a branch, and what may be in it is not seen (move it back to its place if it was one, else elsewhere)");
+}
+
+void fsck_mirrors(struct fsck *fsck)
+{
+    fsck_mirrors_tell_stray(fsck);
+    struct mirrors mirrors;
+    int error = mirrors_init(&mirrors, &fsck->root, &fsck->known);
+    if (error < 0) {
+        char path[sizeof LAYOUT_BRANCHES + 1 + sizeof mirrors.unread];
+        snprintf(path, sizeof path, LAYOUT_BRANCHES "/%s", mirrors.unread);
+        fsck_tell(fsck, FSCK_TROUBLE, false, "unreadable", path, "cannot be read: %s", strerror(-error));
+    }
+    for (size_t i = 0; i < mirrors.count && !stopping(); i++)
+        fsck_mirrors_look_at(fsck, &mirrors.all[i]);
+    mirrors_finish(&mirrors);
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#include "repair/fsck.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/sys.h"
+#include "cli/command.h"
+#include "cli/stopping.h"
+#include "tree/walk.h"
+#include "union/disk.h"
+
+#define FSCK_DAMAGED "shunt-dir.damaged"
+
+/* The listing only assumed what is to be done; listed once more, with LISTING_SETTLE, it is done. */
+static bool fsck_trunk_settle(const struct fsck *fsck, const struct folder *folder)
+{
+    struct listing again;
+    if (!fsck->repair || listing_init(&again, &fsck->root, folder->fd, folder->path, 0, LISTING_SETTLE) < 0)
+        return false;
+    listing_finish(&again);
+    return true;
+}
+
+/* `marker` is what stood there before anything was settled. */
+static void fsck_trunk_tell_marker(struct fsck *fsck, const struct folder *folder, const struct marker *marker, bool settled)
+{
+    if (!folder->listing.marked)
+        fsck_tell(fsck, FSCK_REPAIRABLE, settled, "copied-marker", folder->path,
+                  "its .shunt-dir was copied from %s, whose files are not in this directory", marker->path);
+    else if (!dirid_equal(marker->directory, folder->listing.id))
+        fsck_tell(fsck, FSCK_REPAIRABLE, settled, "restored-marker", folder->path,
+                  "its .shunt-dir belongs to a directory that is gone, which this one replaces");
+}
+
+static void fsck_trunk_tell_conflicts(struct fsck *fsck, const struct folder *folder, bool settled)
+{
+    for (size_t i = 0; i < folder->listing.count; i++) {
+        const struct union_name *name = &folder->listing.names[i];
+        char path[PATH_MAX];
+        if (strcmp(name->name, name->on_disk) != 0 && folder_path(folder, name->on_disk, path, sizeof path) == 0)
+            fsck_tell(fsck, FSCK_REPAIRABLE, settled, "conflict", path, "exists twice, the other file is renamed to %s",
+                      name->name);
+    }
+}
+
+/* Its mirrors are orphans from then on, as --restore is to leave them; until they are restored, a damaged marker would
+ * not have said more. */
+static bool fsck_trunk_set_aside(const struct fsck *fsck, const char *path)
+{
+    if (!fsck->restore || fsck->blind)
+        return false;
+    int at = sys_openat(AT_FDCWD, fsck->root.path, DISK_DIRECTORY, 0);
+    int fd = at < 0 ? at : sys_openat(at, path, DISK_DIRECTORY, 0);
+    int error = fd < 0 ? fd : disk_rename_new(fd, LAYOUT_MARKER, fd, FSCK_DAMAGED);
+    if (fd >= 0)
+        sys_close(fd);
+    if (at >= 0)
+        sys_close(at);
+    return error == 0;
+}
+
+static void fsck_trunk_tell_bad_marker(struct fsck *fsck, const char *path)
+{
+    if (fsck_trunk_set_aside(fsck, path)) {
+        fsck_tell(fsck, FSCK_REPAIRABLE, true, "bad-marker", path, "its .shunt-dir was damaged, it is " FSCK_DAMAGED " now");
+        return;
+    }
+    fsck->markers_bad++;
+    fsck_tell(fsck, FSCK_TROUBLE, false, "bad-marker", path,
+              "its .shunt-dir is damaged, so its mirrors look like orphans (get it from a backup, or run 'shunt fsck "
+              "--restore', which renames it to " FSCK_DAMAGED ")");
+}
+
+static void fsck_trunk_tell_unlisted(struct fsck *fsck, const char *path, int error)
+{
+    if (error == -EBADMSG) {
+        fsck_trunk_tell_bad_marker(fsck, path);
+        return;
+    }
+    if (error == -EMULTIHOP) {
+        fsck_tell(fsck, FSCK_TROUBLE, false, "root", path,
+                  "a root inside this root (run 'shunt fsck' on it, and give only one of the two to 'shunt start')");
+        return;
+    }
+    fsck_tell(fsck, FSCK_TROUBLE, false, "unreadable", path, "cannot be read, nor what is below: %s", strerror(-error));
+}
+
+static void fsck_trunk_look_at_folder(struct fsck *fsck, const struct folder *folder)
+{
+    struct marker marker;
+    const struct listing *listing = &folder->listing;
+    fsck->directories++;
+    if (listing->trunk_unlisted)
+        fsck_trunk_tell_unlisted(fsck, folder->path, -EACCES);
+    if (listing->marked && mirror_names_add(&fsck->known, listing->marker.mirror) < 0)
+        fsck->blind = true;
+    bool marked = marker_read(folder->fd, &marker) == 0, unfinished = listing->unfinished && !fsck->served;
+    if (!marked && !unfinished)
+        return;
+    bool settled = fsck_trunk_settle(fsck, folder);
+    if (unfinished)
+        fsck_tell(fsck, FSCK_REPAIRABLE, settled, "unfinished", folder->path,
+                  "an incomplete .shunt-dir or copy of a file is in it");
+    if (!marked)
+        return;
+    fsck_trunk_tell_marker(fsck, folder, &marker, settled);
+    fsck_trunk_tell_conflicts(fsck, folder, settled);
+}
+
+void fsck_trunk(struct fsck *fsck)
+{
+    struct walk walk;
+    int more = walk_init(&walk, &fsck->root, ".", WALK_ONE_DEVICE | WALK_AHEAD);
+    if (more < 0) {
+        fsck_trunk_tell_unlisted(fsck, ".", more);
+        fsck->blind = true;
+    }
+    for (; more == 0 && !stopping() && (more = walk_next(&walk)) != 0; more = 0)
+        if (more < 0)
+            fsck_trunk_tell_unlisted(fsck, walk.folder.path, more);
+        else
+            fsck_trunk_look_at_folder(fsck, &walk.folder);
+    /* A bad marker is known to be one, and what is below it was seen. */
+    fsck->blind |= walk.partial;
+    walk_finish(&walk);
+}
