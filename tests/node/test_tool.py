@@ -998,7 +998,7 @@ def test_the_manual_names_every_field_of_json(shunt, union, subcommand):
 
 
 def test_the_manual_names_every_kind_of_finding():
-    kinds = {kind for source in (REPOSITORY / "tools").glob("fsck*.c")
+    kinds = {kind for source in (REPOSITORY / "tools" / "repair").glob("*.c")
              for kind in re.findall(r'\bfsck_tell\([^"]*"([a-z-]+)"', source.read_text())}
     section = manual.page_of("fsck").read_text().split("\n.SH FINDINGS\n")[1].split("\n.SH ")[0]
     named = [kind.replace("\\-", "-") for kind in re.findall(r"^\.TP\n\.B (.*)$", section, re.M)]
