@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "background.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/standard_streams.h"
@@ -29,6 +30,7 @@
 #include "membership/session_view.h"
 #include "ops/completion.h"
 #include "ops/ops.h"
+#include "options.h"
 #include "prefetch/grant.h"
 #include "prefetch/prefetch.h"
 #include "recorder/recorder.h"
@@ -262,12 +264,12 @@ int main(int argc, char *argv[])
     int ready = -1;
     bool serves;
     standard_streams_occupy();
-    int code = start_options(&shuntd.options, argc, argv);
+    int code = options_read(&shuntd.options, argc, argv);
     if (code != 0)
         return code > 0 ? 0 : 2;
     if (shuntd.options.logs_to_syslog)
         log_to_syslog(shuntd.options.root);
-    if (!shuntd.options.foreground && (ready = start_background()) < 0)
+    if (!shuntd.options.foreground && (ready = background_begin()) < 0)
         return 1;
     if (!shuntd.options.foreground)
         ready = supervise(ready, &shuntd.former_run_dir, &shuntd.options);
@@ -277,7 +279,7 @@ int main(int argc, char *argv[])
     crash_report_init();
     code = start(&shuntd);
     serves = code == 0;
-    start_ready(ready, code);
+    background_ready(ready, code, shuntd.run_dir);
     if (serves) {
         log_line("serving %s as %s", shuntd.root.path, shuntd.me.branch);
         code = main_run(&shuntd);

@@ -12,14 +12,15 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "background.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/program_signals.h"
+#include "complaint.h"
 #include "keep_log.h"
 #include "listen/predecessor.h"
 #include "session/kept_log.h"
 #include "shuntd.h"
-#include "start.h"
 #include "supervise.h"
 
 #define BRIEFLY CLOCK_SECOND           /* a daemon that crashes within this time does so again, probably: */
@@ -107,7 +108,7 @@ static bool supervise_wait_for_end(pid_t pid, bool served)
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
         return true;
     if (WIFSIGNALED(status) && ending != 0 && !served) /* before it could say so itself */
-        start_interrupted();
+        complain_interrupted();
     else if (WIFSIGNALED(status))
         log_warning("shuntd: ended by signal %d", WTERMSIG(status));
     else if (served)
@@ -129,7 +130,7 @@ static bool supervise_may_go_on(unsigned *brief, uint64_t lived)
 /* The first daemon does not serve. */
 static void supervise_give_up(int ready, char word)
 {
-    if (word == START_WORD_AGAIN && write(ready, &word, 1) != 1)
+    if (word == BACKGROUND_WORD_AGAIN && write(ready, &word, 1) != 1)
         log_line("shuntd: the process that started it has ended");
     _exit(1);
 }
@@ -138,7 +139,7 @@ static void supervise_give_up(int ready, char word)
 static void supervise_go_to_background(int ready, const char *run_dir)
 {
     char word = 'y';
-    start_detach(run_dir);
+    background_detach(run_dir);
     if (write(ready, &word, 1) != 1)
         log_line("shuntd: the process that started it has ended");
     close(ready);
@@ -163,7 +164,7 @@ int supervise(int ready, const char **former, const struct shuntd_options *optio
         if (pid < 0 && ending == 0)
             log_warning("cannot start a process: %s", strerror(errno));
         else if (pid < 0)
-            start_interrupted();
+            complain_interrupted();
         const char word = pid > 0 ? supervise_hear(from, heard) : 'n';
         const bool serves = word == 'y', first = run_dir[0] == '\0';
         if (serves && first) {

@@ -10,7 +10,7 @@
 
 #include "shuntd.h"
 
-/* Forks. Returns in the daemon, each one again, with the descriptor that start_ready is to write to. The supervisor itself
+/* Forks. Returns in the daemon, each one again, with the descriptor that background_ready is to write to. The supervisor itself
  * does not return: it ends when the daemon ended on purpose, when the first one could not start, or when several in a row
  * lived too briefly. `ready` is told how the first one did.
  * The log of a daemon that is not started again is kept.

@@ -12,7 +12,7 @@ import pathlib
 import re
 import sys
 
-CALLS = re.compile(r"\b(error_report|error_usage|log_line|log_warning|start_fail|fsck_tell|progress_line|command_one_word|"
+CALLS = re.compile(r"\b(error_report|error_usage|log_line|log_warning|complain|fsck_tell|progress_line|command_one_word|"
                    r"command_complain_option|doctor_say|program_words|names_words|epoch_add_\w+|slurm_error)\(")
 # Strings that become a part of a message: the whole body of these functions and tables.
 BODIES = {
@@ -33,7 +33,7 @@ FORBIDDEN = re.compile(r"\b(verb|too much|makes? no sense|in vain|is no more|who
                        r"does not do|gets? them back|road|lane|errand|flight|parked|withdraw)\b|`")
 PROPER = re.compile(r"(SHUNT_[A-Z_]+|FLUX_URI|TCP|LD_PRELOAD|EIO|Open MPI|MPICH|Intel\(R\))\b")
 # A call of these ends with a remedy in parentheses, in one of its strings; of doctor_say, one of a problem.
-ERRORS = re.compile(r"error_report|start_fail|doctor_say")
+ERRORS = re.compile(r"error_report|complain|doctor_say")
 # What is no error, but says what goes on; and what passes on a sentence that is made, and looked at, elsewhere.
 WITHOUT_REMEDY = {
     "%s", "%s: %s",
