@@ -33,6 +33,8 @@ static int join_refuse_user(const struct shuntd *shuntd, const struct session *s
     char words[1024];
     const char *root = shuntd->root.path;
     session_describe(session, member, words, sizeof words);
+    if (session_is_held(session))
+        return complain(-EBUSY, "%s: %s (wait for its end, or read with 'shunt ls %s')", root, words, root);
     return complain(-EBUSY, "%s: %s (ask that user to run 'shunt stop --root %s', or read with 'shunt ls %s')", root, words,
                     root, root);
 }
@@ -45,6 +47,8 @@ static int join_refuse_session(const struct shuntd *shuntd, const struct session
     if (session->uid != geteuid())
         return join_refuse_user(shuntd, session, member);
     session_describe(session, member, words, sizeof words);
+    if (session_is_held(session))
+        return complain(-EBUSY, "%s: %s (interrupt it, or wait for its end)", root, words);
     if (member != NULL && session_lives(member) == -EREMOTE)
         return complain(-EBUSY, "%s: %s (run 'shunt stop --root %s' on that host, or wait for its end)", root, words, root);
     return complain(-EBUSY, "%s: %s (run 'shunt stop --root %s', or use it with 'shunt exec')", root, words, root);

@@ -255,6 +255,24 @@ def test_a_part_of_a_branch_that_is_replaced_by_a_link_meanwhile(shunt, area, pa
     assert (root / "out" / "a").read_text() == "words"
 
 
+@pytest.mark.unsanitized
+@pytest.mark.parametrize("words", [[], ["--all"], ["--export"]])
+def test_stop_leaves_an_export_alone(shunt, area, words):
+    """It ends daemons; what holds the root is none, and is not asked to end."""
+    root = area / "root"
+    make_one(root)
+    tracer, export = stopped_when_listed(shunt, root)
+    stop = shunt("stop", "--root", root, *words)
+    again = shunt("export", root)
+    os.kill(export, signal.SIGCONT)
+    _, err = tracer.communicate(timeout=60)
+    assert (tracer.returncode, err) == (0, "")
+    assert stop.check() == "" and stop.err.count("\n") == (words == ["--export"])
+    assert again.status == 1 and re.search(r"\(node export, process \d+\).* \(interrupt it, or wait for its end\)$", again.err.strip())
+    assert_plain(root)
+    assert (root / "out" / "a").read_text() == "words"
+
+
 @pytest.fixture
 def small(area):
     """A tmpfs of 4 MB, where this process sees it too."""

@@ -357,13 +357,19 @@ static int daemon_stop_former(const char *root, const char *node)
     return count < 0 ? -1 : count == 0 && lstat(own, &stat) != 0;
 }
 
+/* Is it held by a tool that is at work? No daemon serves it then. */
+static bool daemon_is_tool_at_work(const struct session *session)
+{
+    return session_is_held(session) && session_living(session) != NULL;
+}
+
 int daemon_stop(const char *root, const char *node)
 {
     struct session session;
     int error = daemon_read_session(root, &session);
     if (error != 0)
         return error < 0 ? -1 : daemon_stop_former(root, node);
-    int answer = daemon_stop_session(root, node, &session);
+    int answer = daemon_is_tool_at_work(&session) ? daemon_stop_former(root, node) : daemon_stop_session(root, node, &session);
     session_finish(&session);
     return answer;
 }
@@ -494,7 +500,8 @@ int daemon_stop_everywhere(const struct roots *roots)
     for (size_t i = 0; i < roots->count; i++) {
         struct session session;
         int error = daemon_read_session(roots->paths[i], &session);
-        if (error < 0 || (error == 0 && daemon_stop_all_nodes(roots->paths[i], &session) < 0))
+        if (error < 0 ||
+            (error == 0 && !daemon_is_tool_at_work(&session) && daemon_stop_all_nodes(roots->paths[i], &session) < 0))
             answer = -1;
         if (error == 0)
             session_finish(&session);

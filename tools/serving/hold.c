@@ -18,6 +18,14 @@
 
 #define SESSION_DIRECTORY LAYOUT_OWN "/session"
 
+/* A tool is none of the daemons that `shunt stop` ends. */
+static void hold_complain_tool(const char *root, const struct session *session)
+{
+    char words[512];
+    session_describe(session, NULL, words, sizeof words);
+    error_report("%s: %s (%swait for its end)", root, words, session->uid == geteuid() ? "interrupt it, or " : "");
+}
+
 static void hold_complain_user(const char *root, const struct session *session, const struct session_member *member)
 {
     char words[512];
@@ -29,6 +37,10 @@ static void hold_complain_session(const char *root, const struct session *sessio
 {
     char words[512];
     const struct session_member *member = session_living(session);
+    if (session_is_held(session)) {
+        hold_complain_tool(root, session);
+        return;
+    }
     if (session->uid != geteuid()) {
         hold_complain_user(root, session, member);
         return;

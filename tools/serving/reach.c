@@ -147,7 +147,9 @@ static void reach_complain(const char *root)
     const struct session_member *member = session_read(root, &session) == 0 ? session_living(&session) : NULL;
     if (member != NULL)
         session_describe(&session, member, words, sizeof words);
-    if (member != NULL && session.uid != geteuid())
+    if (member != NULL && session_is_held(&session))
+        error_report("%s: %s (wait for its end, then run 'shunt start --root %s')", root, words, root);
+    else if (member != NULL && session.uid != geteuid())
         error_report("%s: %s (ask that user to run 'shunt stop --root %s', or read with 'shunt ls %s')", root, words, root,
                      root);
     else if (member != NULL && session_lives(member) == -EREMOTE)
