@@ -131,13 +131,24 @@ static int listing_ask_source(struct part *part, int directory, const char *path
     return 1;
 }
 
+static void listing_note_ours(const struct part *part, const struct disk_name *one, size_t length)
+{
+    struct listing *listing = part->reader->listing;
+    if (part->branch != 0 || length != LAYOUT_UNFINISHED)
+        return;
+    if (listing_type_of(part, one->name, one->type) == DT_DIR)
+        listing->hides = true;
+    else
+        listing->unfinished = true;
+}
+
 static int listing_add_read(struct part *part, const struct disk_name *one)
 {
     struct reader *reader = part->reader;
     const size_t length = strlen(one->name);
     if (!layout_is_ours(one->name, length, reader->in_root))
         return listing_add(part, one->name, length, one->ino, one->type);
-    reader->listing->unfinished |= part->branch == 0 && length == LAYOUT_UNFINISHED;
+    listing_note_ours(part, one, length);
     return 0;
 }
 
@@ -462,24 +473,55 @@ static int listing_identify(struct reader *reader)
     return error < 0 ? error : listing_judge_marker(reader);
 }
 
-int listing_sweep(int directory)
+static bool listing_is_directory(int at, const char *name)
+{
+    struct statx stat;
+    return sys_statx(at, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, STATX_TYPE, &stat) == 0 && S_ISDIR(stat.stx_mode);
+}
+
+/* For each name of something unfinished, until it answers other than 0. */
+static int listing_each_unfinished(int directory, int (*each)(int at, const char *name, void *context), void *context)
 {
     char buffer[4096] __attribute__((aligned(8)));
     struct disk_scan scan;
     const struct disk_name *one;
-    int more, error = 0, fd = disk_reopen(directory);
+    int more, answer = 0, fd = disk_reopen(directory);
     if (fd < 0)
         return fd;
     disk_scan_of(&scan, fd, buffer, sizeof buffer);
-    while (error == 0 && (more = disk_scan_next(&scan, &one)) != 0) {
-        size_t length = strlen(one->name);
+    while (answer == 0 && (more = disk_scan_next(&scan, &one)) != 0)
         if (more < 0)
-            error = more;
-        else if (layout_is_unfinished(one->name, length))
-            error = sys_unlinkat(scan.fd, one->name, 0);
-    }
+            answer = more;
+        else if (layout_is_unfinished(one->name, strlen(one->name)))
+            answer = each(scan.fd, one->name, context);
     disk_scan_finish(&scan);
-    return error;
+    return answer;
+}
+
+/* What else than EISDIR is said of a directory depends on the file system. */
+static int listing_sweep_one(int at, const char *name, void *unused)
+{
+    (void)unused;
+    const int error = sys_unlinkat(at, name, 0);
+    return error < 0 && listing_is_directory(at, name) ? 0 : error;
+}
+
+int listing_sweep(int directory)
+{
+    return listing_each_unfinished(directory, listing_sweep_one, NULL);
+}
+
+static int listing_take_hidden(int at, const char *name, void *to)
+{
+    if (!listing_is_directory(at, name))
+        return 0;
+    memcpy(to, name, LAYOUT_UNFINISHED + 1);
+    return 1;
+}
+
+bool listing_find_hidden(int directory, char name[LAYOUT_UNFINISHED + 1])
+{
+    return listing_each_unfinished(directory, listing_take_hidden, name) == 1;
 }
 
 static int listing_make(struct reader *reader, const uint16_t *branches, size_t count)

@@ -82,6 +82,7 @@ struct listing {
     bool marked;          /* it has a marker that is its own */
     bool trunk_unlisted;  /* no permission to list the trunk directory */
     bool unfinished;      /* a marker or a copy was there whose writing has not ended, or was cut short */
+    bool hides;           /* a directory there has a name of shunt's own (listing_find_hidden): no entry, nor looked into */
     bool trunk_alone;     /* its mirrors were not read (LISTING_TRUNK) */
     struct marker marker; /* if marked */
     size_t count;
@@ -116,8 +117,10 @@ int listing_init(struct listing *, const struct union_root *, int directory, con
 int listing_init_mirrors(struct listing *, const struct union_root *, const char *mirror, const uint16_t *branches,
                          size_t count, uint16_t own_branch);
 void listing_finish(struct listing *);
-/* Removes what was never written to its end: nobody else may be at work in that directory. 0 or -errno. */
+/* Removes what was never written to its end, which is no directory: nobody else may be at work in that one. 0 or -errno. */
 int listing_sweep(int directory);
+/* A directory in it that a program without shunt gave the name of something unfinished; false: there is none. */
+bool listing_find_hidden(int directory, char name[LAYOUT_UNFINISHED + 1]);
 /* The entry of that name, or NULL. */
 const struct union_name *listing_find(const struct listing *, const char *name, size_t length);
 

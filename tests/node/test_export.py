@@ -461,6 +461,32 @@ def test_a_file_that_is_called_nearly_as_shunts_own_stays(shunt, root):
     assert copy.read_text() == "a user's\n"
 
 
+@pytest.mark.parametrize("holds_marker", [False, True])
+def test_a_directory_by_a_name_of_shunts_own(shunt, area, holds_marker):
+    """A program without shunt can make one. It stays, and stops nothing; what it hides is no orphan."""
+    root = area / "root"
+    union = Union(root)
+    for number, directory in enumerate(("a", "b/moved", "c"), 1):
+        union.put("n1.1", union.mark(directory, number), "f", directory)
+    kept = root / "a" / ".shunt-dir.0123456789abcdef"
+    (root / "b" / "moved").rename(root / "b" / kept.name) if holds_marker else kept.mkdir()
+    hidden = root / "b" / kept.name if holds_marker else kept
+    (root / "a" / ".shunt-dir.00000000000000ab").write_text("cut short")
+    left = shunt("fsck", "--restore", "--repair", root)
+    assert f"{hidden.relative_to(root)}: unreadable: " in left.check(2) and not (root / "shunt-restored").exists(), left
+    export = shunt("export", root)
+    assert [(root / name / "f").read_text() for name in "ac"] == ["a", "c"] and hidden.is_dir(), export
+    if holds_marker:
+        assert export.status == 1 and f"as {hidden} may be (make" in export.err and "orphan" not in export.err, export
+        hidden.rename(root / "b" / "moved")
+        export = shunt("export", root)
+        assert (root / "b" / "moved" / "f").read_text() == "b/moved"
+    else:
+        kept.rmdir()
+    export.check()
+    assert_plain(root)
+
+
 def test_an_export_says_at_what_rate(shunt, root):
     shunt.run(root, ["sh", "-c", f"mkdir {root}/d; echo data >{root}/d/f"], keep=True).check()
     made = json.loads(shunt("export", "--json", root).check())

@@ -527,6 +527,16 @@ static void export_note_hidden(struct export *export, const struct walk *walk)
     export->hides |= hides;
 }
 
+/* One that has a name of shunt's own is not gone into. */
+static void export_note_reserved(struct export *export, const struct walk *walk)
+{
+    char name[LAYOUT_UNFINISHED + 1], path[PATH_MAX];
+    if (export->hidden[0] != '\0' || !listing_find_hidden(walk->folder.fd, name) ||
+        folder_path(&walk->folder, name, path, sizeof path) < 0)
+        return;
+    export_place(export, path, export->hidden);
+}
+
 /* A directory without a marker may have been touched too: LISTING_SETTLE takes away one that was copied. */
 static void export_folder(struct export *export, struct walk *walk)
 {
@@ -535,6 +545,8 @@ static void export_folder(struct export *export, struct walk *walk)
     export->conflicts += folder->listing.conflicts;
     if (folder->listing.trunk_unlisted)
         export_note_hidden(export, walk);
+    if (folder->listing.hides)
+        export_note_reserved(export, walk);
     if (!folder->listing.marked) {
         if (folder_stat(folder, walk->root, NULL, &now) == 0 &&
             (now.stx_mtime.tv_sec != walk->before.stx_mtime.tv_sec || now.stx_mtime.tv_nsec != walk->before.stx_mtime.tv_nsec))
@@ -610,10 +622,11 @@ static void export_complain_left(struct export *export, const struct mirror_foun
                      "--delete %s' to remove them)",
                      path, mirror->files, mirror->files == 1 ? "" : "s", root, root);
     else if (!export->failed)
-        error_report("%s: %zu file%s of a directory that is gone, or hidden by its permissions, a long path or a mount%s%s%s "
-                     "(make all of %s visible and run this again)",
-                     path, mirror->files, mirror->files == 1 ? "" : "s", export->hidden[0] != '\0' ? ", as " : "",
-                     export->hidden, export->hidden[0] != '\0' ? " may be" : "", root);
+        error_report(
+            "%s: %zu file%s of a directory that is gone, or hidden by its permissions, its name, a long path or a mount%s%s%s "
+            "(make all of %s visible and run this again)",
+            path, mirror->files, mirror->files == 1 ? "" : "s", export->hidden[0] != '\0' ? ", as " : "", export->hidden,
+            export->hidden[0] != '\0' ? " may be" : "", root);
     export->failed = true;
 }
 

@@ -87,6 +87,14 @@ static void fsck_trunk_tell_unlisted(struct fsck *fsck, const char *path, int er
     fsck_tell(fsck, FSCK_TROUBLE, false, "unreadable", path, "cannot be read, nor what is below: %s", strerror(-error));
 }
 
+static void fsck_trunk_tell_hidden(struct fsck *fsck, const struct folder *folder)
+{
+    char name[LAYOUT_UNFINISHED + 1], path[PATH_MAX];
+    if (listing_find_hidden(folder->fd, name) && folder_path(folder, name, path, sizeof path) == 0)
+        fsck_tell(fsck, FSCK_TROUBLE, false, "unreadable", path,
+                  "a directory by a name that shunt keeps for itself, so it is not looked into (rename it)");
+}
+
 static void fsck_trunk_look_at_folder(struct fsck *fsck, const struct folder *folder)
 {
     struct marker marker;
@@ -94,6 +102,8 @@ static void fsck_trunk_look_at_folder(struct fsck *fsck, const struct folder *fo
     fsck->directories++;
     if (listing->trunk_unlisted)
         fsck_trunk_tell_unlisted(fsck, folder->path, -EACCES);
+    if (listing->hides)
+        fsck_trunk_tell_hidden(fsck, folder);
     if (listing->marked && mirror_names_add(&fsck->known, listing->marker.mirror) < 0)
         fsck->blind = true;
     bool marked = marker_read(folder->fd, &marker) == 0, unfinished = listing->unfinished && !fsck->served;

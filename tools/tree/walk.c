@@ -71,7 +71,8 @@ static int walk_list(const struct walk *walk, struct walk_visit *visit, const ch
     int error = folder_list(&visit->folder, walk->root, settles ? LISTING_SETTLE : 0);
     if (!settles && walk_is_another_root(&visit->folder, error))
         return walk_refuse(visit, path, -EMULTIHOP);
-    visit->partial |= error < 0 ? error != -EBADMSG : visit->folder.listing.trunk_unlisted;
+    const struct listing *listing = &visit->folder.listing;
+    visit->partial |= error < 0 ? error != -EBADMSG : listing->trunk_unlisted || listing->hides;
     return error < 0 ? error : 1;
 }
 

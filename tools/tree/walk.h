@@ -47,7 +47,7 @@ struct walk {
     unsigned flags;
     struct folder folder;
     struct statx before; /* of the directory, as it was before it was listed */
-    bool partial;        /* something was left out: of another device, or what is in a directory that may not be read */
+    bool partial;        /* something was left out: of another device, of a name of shunt's own, or what may not be read */
     /* The lock's from here on: the walker's thread alone changes `steps`, all change what is in them. */
     pthread_mutex_t lock;
     pthread_cond_t work, done; /* there is a step that waits; a step is done */
