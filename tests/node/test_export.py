@@ -15,6 +15,7 @@ import pytest
 
 from conftest import HERE, PYTHON, assert_plain, redirected_files, run
 from daemons import wait_until
+from immutable import immutable
 from union_on_disk import Union
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="mounts, owners and capabilities are root's")
@@ -485,6 +486,38 @@ def test_a_directory_by_a_name_of_shunts_own(shunt, area, holds_marker):
         kept.rmdir()
     export.check()
     assert_plain(root)
+
+
+@pytest.mark.parametrize("what", ["", "out/.shunt-dir", ".shunt", ".shunt/README", ".shunt/session", ".shunt/b", ".shunt/b/n1.1",
+                                  ".shunt/b/n1.1/catalogue", ".shunt/b/n1.1/out-000000000001", ".shunt/b/n1.1/out-000000000001/0",
+                                  ".shunt/b/n1.1/out-000000000001/1"])
+def test_what_is_immutable_is_named(shunt, area, what):
+    """Something of shunt's own, or the root: not the file that is to leave it, and not its owner, is in the way."""
+    root = area / "root"
+    make_one(root)
+    (root / ".shunt" / "b" / "n1.1" / "catalogue").write_text("")
+    next(root.glob(".shunt/b/n1.1/out-*")).joinpath("1").mkdir()
+    with immutable(root / what):
+        result = shunt("export", root)
+    result.check(1)
+    assert result.err == f"shunt: {root / what}: immutable or append-only (run 'chattr -i -a' on it, then run this again)\n"
+    shunt("export", root).check()
+    assert_plain(root)
+    assert (root / "out" / "a").read_text() == "words"
+
+
+def test_nothing_is_copied_into_an_append_only_directory(shunt, area, private):
+    """Where what was made could not be taken back."""
+    scene = Scene(shunt, area, private, ["--copy"])
+    out = scene.root / "out"
+    with immutable(out, "a"):
+        result = scene.export()
+    result.check(1)
+    assert f"{out}: immutable or append-only" in result.err and result.err.count("\n") == 1
+    assert sorted(os.listdir(out)) == [".shunt-dir", "sub", "trunk"]
+    scene.export().check()
+    scene.assert_exported()
+    scene.umount()
 
 
 def test_an_export_says_at_what_rate(shunt, root):

@@ -20,6 +20,7 @@
 #include "leaving/export_owners.h"
 #include "serving/hold.h"
 #include "session/stamp.h"
+#include "tree/fixed.h"
 #include "tree/mirrors.h"
 #include "tree/walk.h"
 #include "union/disk.h"
@@ -65,9 +66,25 @@ static bool export_is_hopeless(int error)
 
 static void export_fail(struct export *export, const char *path, int error)
 {
+    char fixed[PATH_MAX];
     progress_finish(&export->progress);
-    error_report_path(path, error);
+    if (error == -EPERM && fixed_find(export->root.path, path, fixed))
+        fixed_complain(fixed);
+    else
+        error_report_path(path, error);
     export->failed = true;
+}
+
+/* Something of shunt's own cannot be removed. True: that is said, since it, or something in it, is fixed. */
+static bool export_complain_fixed_below(struct export *export, const char *path)
+{
+    char fixed[PATH_MAX];
+    if (!fixed_find_below(path, fixed))
+        return false;
+    progress_finish(&export->progress);
+    fixed_complain(fixed);
+    export->failed = true;
+    return true;
 }
 
 /* A directory whose mode keeps even its owner from changing it (a tree unpacked read-only) is opened to it
@@ -367,6 +384,8 @@ static void export_complain_mirror(struct export *export, const char *branch, co
 {
     char path[PATH_MAX + 1 + RECORD_MIRROR_MAX];
     snprintf(path, sizeof path, "%s/%s", branch, mirror);
+    if (error == -EPERM && export_complain_fixed_below(export, path))
+        return;
     if (error != -ENOTEMPTY) {
         export_fail(export, path, error);
         return;
@@ -403,6 +422,8 @@ static int export_remove_marker(struct export *export, const struct folder *fold
     export_place(export, folder->path, where);
     if (error == -EPERM && disk_is_fixed(folder->fd, ""))
         export_complain_fixed_directory(export, folder);
+    else if (error == -EPERM && disk_is_fixed(folder->fd, LAYOUT_MARKER))
+        export_complain_fixed_below(export, strcat(where, "/" LAYOUT_MARKER));
     else if (error < 0 && error != -ENOENT)
         export_fail(export, where, error);
     return error;
@@ -726,19 +747,28 @@ static int export_remove_own(const struct export *export, int root)
     return error < 0 && export_is_begun(root) ? 0 : error;
 }
 
+static void export_complain_own(struct export *export, int error)
+{
+    const bool is_full = error == -ENOTEMPTY || error == -EEXIST;
+    char own[2 * PATH_MAX];
+    export_place(export, LAYOUT_OWN, own);
+    export->failed = true;
+    if ((is_full || error == -EPERM) && export_complain_fixed_below(export, own))
+        return;
+    if (is_full)
+        error_report("%s: something in it does not belong to shunt (move it elsewhere and run this again)", own);
+    else
+        export_fail(export, export->root.path, error);
+}
+
 static void export_remove_shunt(struct export *export)
 {
     hold_rest();
     int root = sys_openat(AT_FDCWD, export->root.path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
     bool loosened = root >= 0 && export_loosen(root, &export->root_before);
     int error = root < 0 ? root : export_remove_own(export, root);
-    if (error == -ENOTEMPTY || error == -EEXIST) {
-        error_report("%s/" LAYOUT_OWN ": something in it does not belong to shunt (move it elsewhere and run this again)",
-                     export->root.path);
-        export->failed = true;
-    } else if (error < 0) {
-        export_fail(export, export->root.path, error);
-    }
+    if (error < 0)
+        export_complain_own(export, error);
     if (root >= 0) {
         export_put_back(root, &export->root_before, loosened);
         sys_close(root);

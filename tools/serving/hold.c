@@ -15,6 +15,7 @@
 #include "cli/command.h"
 #include "cli/stopping.h"
 #include "serving/takeover.h"
+#include "tree/fixed.h"
 
 #define SESSION_DIRECTORY LAYOUT_OWN "/session"
 
@@ -130,6 +131,17 @@ void hold_rest(void)
     beats.runs = false;
 }
 
+/* Why the claim cannot be written. */
+static void hold_complain(const char *root, int error)
+{
+    char session[PATH_MAX], fixed[PATH_MAX];
+    const int length = snprintf(session, sizeof session, "%s/" SESSION_DIRECTORY, root);
+    if (error == -EPERM && length < PATH_MAX && fixed_find(root, session, fixed))
+        fixed_complain(fixed);
+    else
+        error_report_path(root, error);
+}
+
 static int hold_found(struct hold *hold, const char *what, uint64_t silent, struct session *session)
 {
     struct session_member mine;
@@ -165,7 +177,7 @@ int hold_supersede(struct hold *hold, const char *root, const char *what, uint64
     session_finish(&session);
     if (error == 0 || error == -EBUSY)
         return error;
-    error_report_path(root, error);
+    hold_complain(root, error);
     return -1;
 }
 
@@ -186,7 +198,7 @@ static int hold_try(struct hold *hold, const char *root, const char *what, bool 
     else if (error == -EBADMSG)
         hold_complain_broken(root);
     else if (error < 0 && !yields)
-        error_report_path(root, error);
+        hold_complain(root, error);
     if (error < 0)
         hold->number = 0;
     session_finish(&session);
