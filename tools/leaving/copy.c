@@ -48,6 +48,12 @@ static int copy_open_original(struct copy *copy)
     return copy->before.stx_nlink > 1 ? COPY_LINKED : 0;
 }
 
+/* What is made in an append-only directory stays there: the copy could not go, nor the file if the rest failed. */
+static int copy_check_directory(const struct copy *copy)
+{
+    return disk_is_fixed(copy->directory, "") ? -EPERM : 0;
+}
+
 /* One that is there already was left by an export that was killed: the holder of the root is alone. */
 static int copy_open_copy(struct copy *copy)
 {
@@ -277,7 +283,9 @@ static int copy_carry_out(struct copy *copy)
 int copy_into(int leaf, const char *original, int directory, const char *name)
 {
     struct copy copy = {.leaf = leaf, .original = original, .directory = directory, .name = name, .from = -1, .to = -1};
-    int error = copy_open_original(&copy);
+    int error = copy_check_directory(&copy);
+    if (error == 0)
+        error = copy_open_original(&copy);
     if (error == 0 && !(copy.buffer = malloc(CHUNK)))
         error = -ENOMEM;
     if (error == 0)
