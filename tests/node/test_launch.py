@@ -548,6 +548,15 @@ def test_a_shell_reads_what_a_dry_run_prints(launch, area, name):
     assert f"SHUNT_ROOT={root}" in words and words[words.index("--keep-node") + 2] == words[-4] == str(root)
 
 
+@pytest.mark.parametrize("line", ["mpirun.openmpi", "mpirun.mpich", "srun"])
+def test_all_settings_are_handed_on(launch, root, line):
+    """However many there are, and however long their names."""
+    settings = {**{f"SHUNT_OF_A_SITE_{i}": f"v{i}" for i in range(100)}, f"SHUNT_{'LONG' * 30}": "yes"}
+    words = plan(launch, root, line, "true", SLURM_JOB_ID=7, SLURM_JOB_NODELIST="a,b", **settings)[1][-2]
+    missing = [name for name in settings if name not in re.findall(r"\w+", words)]
+    assert not missing, (len(missing), words)
+
+
 def test_a_word_after_an_unknown_option_is_its_own_unless_it_can_be_executed(launch, root, area):
     (area / "model").write_text("#!/bin/sh\n")
     (area / "model").chmod(0o755)

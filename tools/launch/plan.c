@@ -188,23 +188,50 @@ static char *plan_compose_preload(const struct line *line)
     return NULL;
 }
 
-#define VARIABLES_MAX 64
+/* What is handed to all ranks; the names are owned. */
+struct plan_variables {
+    struct line_variable *at;
+    size_t count;
+};
 
-static size_t plan_list_variables(const struct launch *launch, struct line_variable variables[VARIABLES_MAX])
+static void plan_variables_finish(struct plan_variables *variables)
 {
-    static char names[VARIABLES_MAX][64];
-    size_t count = 0;
-    variables[count++] = (struct line_variable){"LD_PRELOAD", launch->preload};
-    variables[count++] = (struct line_variable){"SHUNT_ROOT", getenv("SHUNT_ROOT")};
-    for (char **variable = environ; *variable && count < VARIABLES_MAX; variable++) {
-        size_t length = strcspn(*variable, "=");
-        if (!plan_is_setting(*variable) || length >= sizeof names[count])
-            continue;
-        memcpy(names[count], *variable, length);
-        variables[count] = (struct line_variable){names[count], *variable + length + 1};
-        count++;
+    for (size_t i = 0; i < variables->count; i++)
+        free((char *)variables->at[i].name);
+    free(variables->at);
+}
+
+/* There is room for it. Without memory its name is NULL. */
+static void plan_variables_add(struct plan_variables *variables, const char *name, size_t length, const char *value)
+{
+    variables->at[variables->count++] = (struct line_variable){strndup(name, length), value};
+}
+
+static bool plan_variables_are_whole(const struct plan_variables *variables)
+{
+    bool are_whole = variables->at != NULL;
+    for (size_t i = 0; i < variables->count; i++)
+        are_whole &= variables->at[i].name != NULL;
+    return are_whole;
+}
+
+/* False: there is not enough memory; plan_variables_finish is called in any case. */
+static bool plan_variables_init(struct plan_variables *variables, const struct launch *launch)
+{
+    size_t most = 2;
+    for (char **variable = environ; *variable; variable++)
+        most += plan_is_setting(*variable);
+    *variables = (struct plan_variables){.at = calloc(most, sizeof *variables->at)};
+    if (variables->at == NULL)
+        return false;
+    plan_variables_add(variables, "LD_PRELOAD", sizeof "LD_PRELOAD" - 1, launch->preload);
+    plan_variables_add(variables, "SHUNT_ROOT", sizeof "SHUNT_ROOT" - 1, getenv("SHUNT_ROOT"));
+    for (char **variable = environ; *variable; variable++) {
+        const size_t length = strcspn(*variable, "=");
+        if (plan_is_setting(*variable) && (*variable)[length] == '=')
+            plan_variables_add(variables, *variable, length, *variable + length + 1);
     }
-    return count;
+    return plan_variables_are_whole(variables);
 }
 
 /* A script's own steps may take no variables along: sbatch --export=NONE says so to all of them. */
@@ -217,10 +244,8 @@ static void plan_export_to_steps(struct launch *launch, const struct line_variab
     setenv("SLURM_EXPORT_ENV", list, 1);
 }
 
-static void plan_compose_job(struct launch *launch)
+static void plan_compose_line(struct launch *launch, const struct plan_variables *variables)
 {
-    struct line_variable variables[VARIABLES_MAX];
-    const size_t count = plan_list_variables(launch, variables);
     struct arguments wrapper;
     arguments_init(&wrapper);
     arguments_add(&wrapper, launch->own);
@@ -230,9 +255,19 @@ static void plan_compose_job(struct launch *launch)
         arguments_format(&wrapper, "%llu", (unsigned long long)launch->fakes);
     }
     arguments_add(&wrapper, "--");
-    line_compose(&launch->line, &wrapper, variables, count, &launch->job);
-    plan_export_to_steps(launch, variables, count);
+    line_compose(&launch->line, &wrapper, variables->at, variables->count, &launch->job);
+    plan_export_to_steps(launch, variables->at, variables->count);
     arguments_finish(&wrapper);
+}
+
+static void plan_compose_job(struct launch *launch)
+{
+    struct plan_variables variables;
+    if (plan_variables_init(&variables, launch))
+        plan_compose_line(launch, &variables);
+    else
+        launch->job.full = true;
+    plan_variables_finish(&variables);
 }
 
 /* Each node has its own name; programs that ranks spawn are on the first one of pretended nodes. */
