@@ -79,8 +79,8 @@ void evict_note_load(struct shuntd *shuntd, const struct home_dir *dir, size_t n
     if (limit == 0 || bytes <= limit)
         return;
     shuntd->counts.oversized++;
-    log_line("%s: its %zu names take more than the %llu MiB of the limit, and are %s (raise SHUNT_INDEX_LIMIT)", dir->path,
-             names, (unsigned long long)(limit >> 20),
+    log_line("%s: its %zu names take more than the %.1f MiB of the limit, and are %s (raise SHUNT_INDEX_LIMIT)", dir->path,
+             names, (double)limit / (1 << 20),
              home_can_spill(shuntd->home) ? "looked up in a file" : "kept all the same while they are used");
 }
 

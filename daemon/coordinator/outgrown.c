@@ -34,10 +34,9 @@ static int outgrown_move(struct shuntd *shuntd, struct home_dir *dir, uint64_t n
         return 0;
     shuntd->counts.oversized++;
     log_line(
-        "%s: its names, %llu by now, take %llu of the %llu MiB of the limit, and are looked up in a file from now on (raise "
+        "%s: its names, %llu by now, take %.1f of the %.1f MiB of the limit, and are looked up in a file from now on (raise "
         "SHUNT_INDEX_LIMIT)",
-        dir->path, (unsigned long long)names, (unsigned long long)(bytes >> 20),
-        (unsigned long long)(shuntd->options.index_limit >> 20));
+        dir->path, (unsigned long long)names, (double)bytes / (1 << 20), (double)shuntd->options.index_limit / (1 << 20));
     HOOK("outgrown");
     return dir->delegation != 0 ? delegation_give_up(shuntd, dir) : home_spill_now(shuntd->home, dir);
 }

@@ -5,6 +5,7 @@
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -287,7 +288,7 @@ def test_one_directory_above_the_limit_is_looked_up_in_a_file(shunt, root, place
     assert counters["index_oversized"] >= 1 and counters["index_spilled"] == 1 and counters["index_spilled_bytes"] > 1 << 20
     assert counters["index_bytes"] < 1 << 20 and counters["index_file_bytes"] < 2 << 20 and counters["malformed"] == 0
     log = (pathlib.Path(made.status()["run_dir"]) / "log").read_text()
-    assert "huge: its 20000 names take more than the 1 MiB of the limit, and are looked up in a file" in log
+    assert "huge: its 20000 names take more than the 1.0 MiB of the limit, and are looked up in a file" in log
     os.kill(made.status()["pid"], signal.SIGKILL)
     made.python(HUGE, root, 3)
     names = sorted(made.python("import os, sys; print('\\n'.join(os.listdir(sys.argv[1])))", root / "huge").split("\n")[:-1])
@@ -364,6 +365,16 @@ def memory(status):
     own = next(line for line in pathlib.Path(f"/proc/{status['pid']}/status").read_text().splitlines() if "RssAnon" in line)
     return (sum(path.stat().st_blocks * 512 for path in pathlib.Path(status["run_dir"]).iterdir() if path.is_file()),
             int(own.split()[1]) << 10)
+
+
+def test_the_log_says_how_much_of_the_limit_a_directory_takes(shunt, root):
+    (root / "huge").mkdir()
+    made = Limited(shunt, root, "branch", SHUNT_INDEX_LIMIT="1280K")
+    made.python("import os, sys\nfor i in range(20000): os.mknod(f'{sys.argv[1]}/name.{i:05}')", root / "huge")
+    log = (pathlib.Path(made.status()["run_dir"]) / "log").read_text()
+    said = re.search(r"huge: its names, \d+ by now, take ([\d.]+) of the ([\d.]+) MiB of the limit", log)
+    assert 0.1 <= float(said[1]) <= 1.3 and said[2] == "1.2", said[0]
+    made.tool("stop", "--root", root).check()
 
 
 @pytest.mark.unsanitized  # the memory of a sanitizer is many times as much
