@@ -3,6 +3,7 @@
 """The shunt command on unions made by hand, with no daemon: what it shows, what it changes, what it refuses."""
 
 import fcntl
+import itertools
 import json
 import os
 import pathlib
@@ -665,8 +666,8 @@ def give(root, user):
         os.chown(path, user.pw_uid, user.pw_gid)
 
 
-def as_user(user, shunt, area, words):
-    """Runs a copy of the tool as a user, where that user can reach it."""
+def as_user(user, shunt, area, words, within=()):
+    """Runs a copy of the tool as a user, where that user can reach it; `within` are the words of what runs it."""
     tool = area / "shunt"
     tool.write_bytes(shunt.path.read_bytes())
     tool.chmod(0o755)
@@ -674,7 +675,55 @@ def as_user(user, shunt, area, words):
         if not path.stat().st_mode & 1:
             path.chmod(path.stat().st_mode | 0o11)
     become = ["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups"]
-    return run([*(become if os.geteuid() != user.pw_uid else []), tool, *words])
+    return run([*(become if os.geteuid() != user.pw_uid else []), *within, tool, *words])
+
+
+KILL = ["strace", "-f", "-qq", "-o", "/dev/null", "-e"]
+
+
+@pytest.mark.unsanitized
+@pytest.mark.parametrize("call", ["symlinkat", "fchmodat", "renameat2", "unlinkat"])
+def test_a_directory_that_a_killed_export_had_open_is_closed_by_the_next(shunt, user, area, call):
+    """Killed at the first, the second ... of these calls: the next export, or fsck, gives each directory its mode back."""
+    modes, stopped = {"d": 0o555, "d/e": 0o2500, "d/f": 0o751}, 0
+    for step in itertools.count(1):
+        union = Union(area / f"root{step}")
+        for number, name in enumerate(modes, 1):
+            union.put("n1.1", union.mark(name, number), "x", "words")
+        give(union.root, user)
+        for name, mode in reversed(modes.items()):
+            (union.root / name).chmod(mode)
+        as_user(user, shunt, area, ["export", union.root], [*KILL, f"inject={call}:signal=KILL:when={step}"])
+        has_own = (union.root / ".shunt").exists()
+        if has_own and step % 2 == 0:
+            open_ones = [name for name, mode in modes.items() if stat.S_IMODE((union.root / name).stat().st_mode) != mode]
+            found = as_user(user, shunt, area, ["fsck", "--json", "--repair", union.root])
+            told = [one for one in json.loads(found.out)["findings"] if one["kind"] == "opened"]
+            assert [one["path"] for one in told] == open_ones and all(one["repaired"] for one in told), found
+        elif has_own:
+            as_user(user, shunt, area, ["export", union.root]).check()
+        found = {name: stat.S_IMODE((union.root / name).stat().st_mode) for name in modes}
+        assert found == modes, (call, step)
+        as_user(user, shunt, area, ["export", union.root]).check()
+        assert {name: stat.S_IMODE((union.root / name).stat().st_mode) for name in modes} == modes
+        assert_plain(union.root)
+        stopped += has_own
+        if not has_own:
+            break
+    assert stopped >= 2
+
+
+def test_a_mode_that_was_given_since_stays(shunt, user, area):
+    union = Union(area / "root")
+    union.put("n1.1", union.mark("d", 1), "x", "words")
+    (union.root / "d").chmod(0o555)
+    give(union.root, user)
+    as_user(user, shunt, area, ["export", union.root], [*KILL, "inject=renameat2:signal=KILL:when=1"]).check(-signal.SIGKILL)
+    assert stat.S_IMODE((union.root / "d").stat().st_mode) == 0o755
+    (union.root / "d").chmod(0o775)
+    as_user(user, shunt, area, ["export", union.root]).check()
+    assert stat.S_IMODE((union.root / "d").stat().st_mode) == 0o775
+    assert_plain(union.root)
 
 
 @pytest.mark.parametrize("mode", [0o555, 0o500, 0o700])

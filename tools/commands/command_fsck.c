@@ -49,7 +49,9 @@ static int command_fsck_check(struct fsck *fsck)
         json_text(&fsck->writer, "root", fsck->root.path);
         json_open(&fsck->writer, "findings", '[');
     }
+    opened_init(&fsck->opened, fsck->root.path);
     fsck_trunk(fsck);
+    opened_finish(&fsck->opened);
     if (!stopping()) /* else mirrors whose marker was not seen would be orphans */
         fsck_mirrors(fsck);
     command_fsck_summarize(fsck);

@@ -22,6 +22,7 @@
 #include "session/stamp.h"
 #include "tree/fixed.h"
 #include "tree/mirrors.h"
+#include "tree/opened.h"
 #include "tree/walk.h"
 #include "union/disk.h"
 #include "union/mirror.h"
@@ -48,6 +49,7 @@ struct export
     uint64_t began, requests; /* when it began, and what the file system's client had sent by then */
     bool has_requests;        /* ... if that is told */
     struct json json;
+    struct opened opened; /* directories that an export which was killed has left open */
     struct statx root_before;
     struct mirror_names left; /* of directories that could not be exported wholly */
     size_t files, copied, looked, about, directories, conflicts, orphans;
@@ -87,37 +89,47 @@ static bool export_complain_fixed_below(struct export *export, const char *path)
     return true;
 }
 
-/* A directory whose mode keeps even its owner from changing it (a tree unpacked read-only) is opened to it
- * for the time of the export. A user who is not its owner gets the kernel's refusal later. */
-static bool export_loosen(int fd, const struct statx *before)
+/* Whether it may, and has to. A user who is not its owner gets the kernel's refusal later. */
+static bool export_loosens(const struct statx *before)
 {
-    char proc[DISK_PROC_SIZE];
-    if ((before->stx_mode & 0700) == 0700 || before->stx_uid != geteuid() || geteuid() == 0)
-        return false;
-    disk_proc(proc, fd);
-    return SYS3(SYS_fchmodat, AT_FDCWD, proc, (before->stx_mode & 07777) | 0700) == 0;
+    return (before->stx_mode & 0700) != 0700 && before->stx_uid == geteuid() && geteuid() != 0;
 }
 
-static void export_put_back(int fd, const struct statx *before, bool loosened)
+/* A directory whose mode keeps even its owner from changing it (a tree unpacked read-only) is opened to it
+ * for the time of the export. */
+static bool export_loosen(const struct export *export, int fd, struct dirid id, const struct statx *before)
+{
+    if (!export_loosens(before))
+        return false;
+    opened_write(export->root.path, id, before->stx_mode);
+    return opened_give_mode(fd, opened_mode(before->stx_mode)) == 0;
+}
+
+static void export_put_back_times(int fd, const struct statx *before)
 {
     char proc[DISK_PROC_SIZE];
     struct timespec times[2] = {{before->stx_atime.tv_sec, before->stx_atime.tv_nsec},
                                 {before->stx_mtime.tv_sec, before->stx_mtime.tv_nsec}};
     disk_proc(proc, fd);
-    if (loosened)
-        SYS3(SYS_fchmodat, AT_FDCWD, proc, before->stx_mode & 07777);
     sys_utimensat(AT_FDCWD, proc, times, 0);
+}
+
+static void export_put_back(const struct export *export, int fd, struct dirid id, const struct statx *before, bool loosened)
+{
+    if (loosened && opened_give_mode(fd, before->stx_mode) == 0)
+        opened_remove(export->root.path, id);
+    export_put_back_times(fd, before);
 }
 
 static void export_loosen_leaf(int mirror, const char *name)
 {
     struct statx stat;
-    if (sys_statx(mirror, name, AT_SYMLINK_NOFOLLOW, STATX_BASIC_STATS, &stat) != 0 || (stat.stx_mode & 0700) == 0700)
+    if (sys_statx(mirror, name, AT_SYMLINK_NOFOLLOW, STATX_BASIC_STATS, &stat) != 0 || !export_loosens(&stat))
         return;
     int fd = sys_openat(mirror, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
     if (fd < 0)
         return;
-    export_loosen(fd, &stat);
+    opened_give_mode(fd, opened_mode(stat.stx_mode));
     sys_close(fd);
 }
 
@@ -441,7 +453,8 @@ static int export_empty(struct export *export, const struct folder *folder)
 static int export_marked(struct export *export, struct walk *walk)
 {
     struct folder *folder = &walk->folder;
-    bool loosened = export_loosen(folder->fd, &walk->before);
+    const struct dirid id = folder->listing.id;
+    bool loosened = export_loosen(export, folder->fd, id, &walk->before);
     struct export_aside *aside = export_owners_put_aside(&export->owners, &export->root, folder);
     if (aside != NULL) {
         aside->before = walk->before;
@@ -450,7 +463,7 @@ static int export_marked(struct export *export, struct walk *walk)
         return 0;
     }
     int error = export_empty(export, folder);
-    export_put_back(folder->fd, &walk->before, loosened);
+    export_put_back(export, folder->fd, id, &walk->before, loosened);
     return error;
 }
 
@@ -508,12 +521,13 @@ static int export_list_again(struct export *export, struct folder *folder)
 /* One that was removed meanwhile, or its marker, is like one without: what is left of its mirror is looked at later. */
 static void export_finish_aside(struct export *export, struct export_aside *aside)
 {
+    const struct dirid id = aside->folder.listing.id;
     int error = stopping() || export->hopeless ? -EINTR : export_list_again(export, &aside->folder);
     export->aside = aside;
     if (error == 0)
         error = export_empty(export, &aside->folder);
     export->aside = NULL;
-    export_put_back(aside->folder.fd, &aside->before, aside->loosened);
+    export_put_back(export, aside->folder.fd, id, &aside->before, aside->loosened);
     if (error != -ENOENT)
         export_note(export, aside->folder.path, aside->mirror, error);
     export_aside_destroy(aside);
@@ -558,6 +572,18 @@ static void export_note_reserved(struct export *export, const struct walk *walk)
     export_place(export, path, export->hidden);
 }
 
+/* It was open, since an export was killed in it: what this one sees and puts back is its mode before. */
+static void export_close_opened(struct export *export, struct walk *walk)
+{
+    const struct folder *folder = &walk->folder;
+    mode_t before;
+    if (!opened_find(&export->opened, folder->listing.id, walk->before.stx_mode, &before) || export->options->dry_run)
+        return;
+    walk->before.stx_mode = (uint16_t)((walk->before.stx_mode & S_IFMT) | before);
+    if (!folder->listing.marked)
+        export_put_back(export, folder->fd, folder->listing.id, &walk->before, true);
+}
+
 /* A directory without a marker may have been touched too: LISTING_SETTLE takes away one that was copied. */
 static void export_folder(struct export *export, struct walk *walk)
 {
@@ -571,7 +597,7 @@ static void export_folder(struct export *export, struct walk *walk)
     if (!folder->listing.marked) {
         if (folder_stat(folder, walk->root, NULL, &now) == 0 &&
             (now.stx_mtime.tv_sec != walk->before.stx_mtime.tv_sec || now.stx_mtime.tv_nsec != walk->before.stx_mtime.tv_nsec))
-            export_put_back(folder->fd, &walk->before, false);
+            export_put_back_times(folder->fd, &walk->before);
         return;
     }
     export->directories++;
@@ -602,6 +628,8 @@ static void export_trunk(struct export *export)
         export_fail(export, export->root.path, more);
     bool first = true;
     for (; more == 0 && !stopping() && !export->hopeless && (more = walk_next(&walk)) != 0; more = 0) {
+        if (more > 0)
+            export_close_opened(export, &walk);
         if (first)
             export->root_before = walk.before;
         first = false;
@@ -742,6 +770,7 @@ static int export_remove_own(const struct export *export, int root)
         return error;
     export_unlink_all(root, SESSION_OVER, NULL, 0);
     error = export_remove_directory(root, SESSION_OVER);
+    export_unlink_all(root, LAYOUT_OWN, opened_is_one, 0); /* the root's own, and of directories that are gone */
     if (error == 0)
         error = export_remove_directory(root, LAYOUT_OWN);
     return error < 0 && export_is_begun(root) ? 0 : error;
@@ -765,12 +794,12 @@ static void export_remove_shunt(struct export *export)
 {
     hold_rest();
     int root = sys_openat(AT_FDCWD, export->root.path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
-    bool loosened = root >= 0 && export_loosen(root, &export->root_before);
+    bool loosened = root >= 0 && export_loosen(export, root, export->root.id, &export->root_before);
     int error = root < 0 ? root : export_remove_own(export, root);
     if (error < 0)
         export_complain_own(export, error);
     if (root >= 0) {
-        export_put_back(root, &export->root_before, loosened);
+        export_put_back(export, root, export->root.id, &export->root_before, loosened);
         sys_close(root);
     }
 }
@@ -900,7 +929,9 @@ static int export_held(struct export *export)
     }
     export_count_prefetch(export);
     export_loosen_mirrors(export);
+    opened_init(&export->opened, export->root.path);
     export_trunk(export);
+    opened_finish(&export->opened);
     return export_finish(export, stopping());
 }
 

@@ -8,6 +8,7 @@
 
 #include "cli/json.h"
 #include "tree/mirrors.h"
+#include "tree/opened.h"
 
 enum fsck_weight {
     FSCK_NOTE,       /* no fault */
@@ -20,6 +21,7 @@ struct fsck {
     bool served; /* a session lives: what is unfinished may be being finished */
     struct union_root root;
     struct mirror_names known;
+    struct opened opened;
     struct json writer;
     size_t directories, markers_bad;
     size_t notes, repairable, repaired, troubles;

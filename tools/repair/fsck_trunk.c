@@ -95,11 +95,32 @@ static void fsck_trunk_tell_hidden(struct fsck *fsck, const struct folder *folde
                   "a directory by a name that shunt keeps for itself, so it is not looked into (rename it)");
 }
 
+/* With its mode before. */
+static bool fsck_trunk_close(const struct fsck *fsck, const struct folder *folder, mode_t before)
+{
+    if (!fsck->repair || opened_give_mode(folder->fd, before) < 0)
+        return false;
+    opened_remove(fsck->root.path, folder->listing.id);
+    return true;
+}
+
+static void fsck_trunk_look_at_mode(struct fsck *fsck, const struct folder *folder)
+{
+    struct statx stat;
+    mode_t before;
+    if (fsck->served || fsck->opened.count == 0 || sys_statx(folder->fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &stat) < 0 ||
+        !opened_find(&fsck->opened, folder->listing.id, stat.stx_mode, &before))
+        return;
+    fsck_tell(fsck, FSCK_REPAIRABLE, fsck_trunk_close(fsck, folder, before), "opened", folder->path,
+              "an export that was killed gave it mode %04o, it had %04o", stat.stx_mode & 07777u, (unsigned)before);
+}
+
 static void fsck_trunk_look_at_folder(struct fsck *fsck, const struct folder *folder)
 {
     struct marker marker;
     const struct listing *listing = &folder->listing;
     fsck->directories++;
+    fsck_trunk_look_at_mode(fsck, folder);
     if (listing->trunk_unlisted)
         fsck_trunk_tell_unlisted(fsck, folder->path, -EACCES);
     if (listing->hides)

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * SPDX-FileCopyrightText: The shunt authors */
+#include "tree/opened.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "union/disk.h"
+#include "union/layout.h"
+
+#define OPENED_PREFIX "opened-"
+#define OPENED_NAME_MAX (sizeof OPENED_PREFIX + 42)
+
+struct opened_directory {
+    struct dirid id;
+    mode_t mode;
+};
+
+static void opened_name(char to[OPENED_NAME_MAX], struct dirid id)
+{
+    snprintf(to, OPENED_NAME_MAX, OPENED_PREFIX "%" PRIu64 "-%" PRIu64, id.ino, id.birth);
+}
+
+bool opened_is_one(const char *name)
+{
+    return strncmp(name, OPENED_PREFIX, sizeof OPENED_PREFIX - 1) == 0;
+}
+
+mode_t opened_mode(mode_t mode)
+{
+    return (mode & 07777) | 0700;
+}
+
+static int opened_open_own(const char *root)
+{
+    return disk_open_below(root, LAYOUT_OWN);
+}
+
+static bool opened_says(int own, const char *name, const char *digits)
+{
+    char now[8];
+    const ssize_t length = sys_readlinkat(own, name, now, sizeof now);
+    return length == (ssize_t)strlen(digits) && memcmp(now, digits, (size_t)length) == 0;
+}
+
+int opened_write(const char *root, struct dirid id, mode_t mode)
+{
+    char name[OPENED_NAME_MAX], digits[8];
+    const int own = opened_open_own(root);
+    if (own < 0)
+        return own;
+    opened_name(name, id);
+    snprintf(digits, sizeof digits, "%o", (unsigned)(mode & 07777));
+    int error = sys_symlinkat(digits, own, name);
+    if (error == -EEXIST && !opened_says(own, name, digits)) /* it has been closed since */
+        error = sys_unlinkat(own, name, 0) == 0 ? sys_symlinkat(digits, own, name) : error;
+    sys_close(own);
+    return error == -EEXIST ? 0 : error;
+}
+
+int opened_give_mode(int directory, mode_t mode)
+{
+    char proc[DISK_PROC_SIZE];
+    disk_proc(proc, directory);
+    return (int)SYS3(SYS_fchmodat, AT_FDCWD, proc, mode & 07777);
+}
+
+void opened_remove(const char *root, struct dirid id)
+{
+    char name[OPENED_NAME_MAX];
+    const int own = opened_open_own(root);
+    if (own < 0)
+        return;
+    opened_name(name, id);
+    sys_unlinkat(own, name, 0);
+    sys_close(own);
+}
+
+/* False: shunt did not write it. */
+static bool opened_read(struct opened_directory *one, int own, const char *name)
+{
+    char digits[8], again[OPENED_NAME_MAX];
+    unsigned mode;
+    int end = 0;
+    const ssize_t length = sys_readlinkat(own, name, digits, sizeof digits - 1);
+    if (!opened_is_one(name) || length <= 0)
+        return false;
+    digits[length] = '\0';
+    if (sscanf(name, OPENED_PREFIX "%" SCNu64 "-%" SCNu64, &one->id.ino, &one->id.birth) != 2 ||
+        sscanf(digits, "%o%n", &mode, &end) != 1 || end != length || mode > 07777)
+        return false;
+    one->mode = (mode_t)mode;
+    opened_name(again, one->id);
+    return strcmp(again, name) == 0;
+}
+
+static bool opened_add(struct opened *opened, const struct opened_directory *one)
+{
+    struct opened_directory *more = realloc(opened->all, (opened->count + 1) * sizeof *more);
+    if (more == NULL)
+        return false;
+    opened->all = more;
+    opened->all[opened->count++] = *one;
+    return true;
+}
+
+/* There is one for each export that was killed, or none. */
+void opened_init(struct opened *opened, const char *root)
+{
+    char buffer[4096] __attribute__((aligned(8)));
+    struct opened_directory read;
+    struct disk_scan scan;
+    const struct disk_name *one;
+    *opened = (struct opened){0};
+    const int own = opened_open_own(root);
+    if (own >= 0 && disk_scan_init(&scan, own, ".", buffer, sizeof buffer) == 0) {
+        while (disk_scan_next(&scan, &one) > 0)
+            if (opened_read(&read, own, one->name) && !opened_add(opened, &read))
+                break;
+        disk_scan_finish(&scan);
+    }
+    if (own >= 0)
+        sys_close(own);
+}
+
+void opened_finish(struct opened *opened)
+{
+    free(opened->all);
+    *opened = (struct opened){0};
+}
+
+bool opened_find(const struct opened *opened, struct dirid id, mode_t now, mode_t *before)
+{
+    for (size_t i = 0; i < opened->count; i++)
+        if (dirid_equal(opened->all[i].id, id) && (now & 07777) == opened_mode(opened->all[i].mode)) {
+            *before = opened->all[i].mode;
+            return true;
+        }
+    return false;
+}
