@@ -17,14 +17,20 @@ static bool visible_has_its_own(int fd, const struct statx *root)
     return sys_statx(fd, LAYOUT_OWN, AT_SYMLINK_NOFOLLOW, STATX_INO, &own) != 0 || names_device(&own) == names_device(root);
 }
 
+static bool visible_is_root(const struct names_root *root, int at, const char *path, int flags, struct statx *stat)
+{
+    return identity_stat(root->id, at, path, flags, stat) == 0 && names_device(stat) == root->device &&
+           dirid_equal(dirid_of(stat), root->id);
+}
+
+/* A process that has no descriptor left, or may open nothing, sees it by its path alone. */
 bool visible_is_at(const struct names_root *root, const char *path)
 {
     struct statx stat;
     int fd = sys_openat(AT_FDCWD, path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
     if (fd < 0)
-        return false;
-    const bool is_it = identity_stat(root->id, fd, "", AT_EMPTY_PATH, &stat) == 0 && names_device(&stat) == root->device &&
-                       dirid_equal(dirid_of(&stat), root->id) && visible_has_its_own(fd, &stat);
+        return visible_is_root(root, AT_FDCWD, path, 0, &stat);
+    const bool is_it = visible_is_root(root, fd, "", AT_EMPTY_PATH, &stat) && visible_has_its_own(fd, &stat);
     sys_close(fd);
     return is_it;
 }

@@ -58,6 +58,8 @@ static void descriptors_work(const char *when)
     descriptors_tell("access", access("kept", R_OK));
     descriptors_tell("chmod", chmod("kept", 0640));
     descriptors_tell("rename", rename("kept", "moved"));
+    descriptors_tell("link under its old name", link("moved", "kept"));
+    descriptors_tell("unlink that", unlink("kept"));
     descriptors_tell("rename back", rename("moved", "kept"));
     descriptors_tell("link", link("kept", "linked"));
     descriptors_tell("unlink", unlink("linked"));
