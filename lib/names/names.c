@@ -269,6 +269,9 @@ static struct names_failure names_explain(int code)
     case -ENOLINK:
         return (struct names_failure){"the daemon cannot reach the session on the file system", " (run 'shunt status --root ",
                                       true, "' on another node)"};
+    case -EOPNOTSUPP:
+        return (struct names_failure){"this process is not allowed the system calls that tell what is beneath it",
+                                      " (let its filter allow statx, openat and readlinkat, see shunt(7))", false, ""};
     case -ENOMEM:
         return (struct names_failure){"not enough memory to map the index", " (raise the limit with 'ulimit -v')", false, ""};
     default:
@@ -541,6 +544,11 @@ int names_attach(struct names_root *root)
         return 0;
     int code = names_attach_patiently(root);
     return code == 0 ? 0 : names_fail(root, code);
+}
+
+int names_refuse(struct names_root *root)
+{
+    return names_fail(root, -EOPNOTSUPP);
 }
 
 /* What was read holds if this node was still of the session then: 0. Else that is waited for: -EAGAIN, look again;

@@ -92,6 +92,8 @@ void names_detach(struct names_root *);
 int names_attach(struct names_root *);
 /* The same without a word: whether the caller's business is this root's at all is not known yet. */
 bool names_is_attached(struct names_root *);
+/* What is beneath the root cannot be seen, since this process may not make the system calls for it: -EIO, and says so once. */
+int names_refuse(struct names_root *);
 int names_find(struct names_root *, struct dirid, const char *name, size_t length, struct view_found *);
 /* Is the directory in the index, as far as that is mapped? A hint: no daemon is waited for, and it takes little stack. */
 bool names_knows(const struct names_root *, const struct dirid *);

@@ -113,6 +113,8 @@ static inline int dead_end_look_at_parent(struct scratch *s)
     dead_end_show_parent(s);
     int answer = sys_statx(s->end.at, s->text[0], AT_STATX_DONT_SYNC, STATX_INO | STATX_MNT_ID, &s->end.seen);
     dead_end_show_name(s);
+    if (answer == -EPERM || answer == -ENOSYS) /* a filter of system calls refuses the look */
+        return -1;
     if (answer != 0)
         return answer != -ENOENT || s->end.name == s->text[0];
     return !beside_is_on_a_root_device(names_device(&s->end.seen)) || dead_end_is_beside(s) ? 1 : -1;

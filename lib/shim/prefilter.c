@@ -21,6 +21,17 @@ enum path_verdict prefilter_text(const char *base, const char *path)
     return verdict;
 }
 
+struct names_root *prefilter_root(const char *base, const char *path)
+{
+    for (unsigned i = 0; i < shim_state.process.count; i++) {
+        struct names_root *root = &shim_state.roots[i];
+        if (path_verdict(root->path, base, path) != PATH_FOREIGN ||
+            (root->given[0] != '\0' && path_verdict(root->given, base, path) != PATH_FOREIGN))
+            return root;
+    }
+    return NULL;
+}
+
 int prefilter_hidden(struct scratch *scratch, int at, const char *path)
 {
     char *base = scratch != NULL ? scratch->text[0] : NULL;

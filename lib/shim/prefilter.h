@@ -34,5 +34,7 @@ static inline bool prefilter_some_is_hidden(void)
 /* Of one that is not foreign by its text and leads to no root: -EIO if a root should be there, which is hidden; else 0. Uses
  * scratch->text[0]. */
 int prefilter_hidden(struct scratch *, int at, const char *path);
+/* The root that the text leads to or beneath, seen from `base` if it is relative; NULL: it leads to none. */
+struct names_root *prefilter_root(const char *base, const char *path);
 /* What the text says with respect to all roots, seen from `base` if it is relative. */
 enum path_verdict prefilter_text(const char *base, const char *path);

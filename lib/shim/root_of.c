@@ -81,6 +81,39 @@ static int root_of_load_if_beneath(struct names_root *root, int fd, struct dirid
     return code != 1 ? code : names_is_plain(root) ? FIND_PLAIN : root_of_load(root, fd, id, text, false);
 }
 
+/* By the text alone. */
+static int root_of_refuse_by_text(struct scratch *s, int at, const char *path)
+{
+    if (path[0] != '/' && (at == AT_FDCWD ? !process_working_directory(s->real) : names_read_place(at, s->real) != 0))
+        return 0;
+    struct names_root *root = prefilter_root(s->real, path);
+    return root != NULL ? names_refuse(root) : 0;
+}
+
+/* By where it is. */
+static int root_of_refuse_open(struct scratch *s, int fd, int at, const char *path)
+{
+    if (names_read_place(fd, s->real) != 0)
+        return root_of_refuse_by_text(s, at, path);
+    struct names_root *root = prefilter_root(NULL, s->real);
+    return root != NULL ? names_refuse(root) : 0;
+}
+
+/* EACCES is what the kernel says of directories that may not be searched, too: then it says so again. */
+int root_of_unseen(struct scratch *s, int at, const char *path, int code)
+{
+    if (!root_of_may_be_refused(code))
+        return 0;
+    if (path[0] == '\0' && at >= 0)
+        return root_of_refuse_open(s, at, at, path);
+    const int fd = sys_openat(at, path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+    if (fd < 0)
+        return code != -EACCES ? root_of_refuse_by_text(s, at, path) : 0;
+    code = root_of_refuse_open(s, fd, at, path);
+    sys_close(fd);
+    return code;
+}
+
 struct seeking {
     struct scratch *scratch;
     int at;
@@ -94,6 +127,8 @@ static int root_of_seek(void *context)
 {
     const struct seeking *s = context;
     int fd = s->path[0] == '\0' && s->at >= 0 ? s->at : sys_openat(s->at, s->path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+    if (root_of_may_be_refused(fd)) /* what was just seen */
+        return root_of_refuse_by_text(s->scratch, s->at, s->path);
     if (fd < 0) /* else it vanished, or was no directory: the native call says so */
         return fd == -EMFILE || fd == -ENFILE ? -EMFILE : 0;
     int code = 0;
@@ -211,7 +246,10 @@ static int root_of_directory_with(struct scratch *scratch, int at, const char *p
                                   struct dirid *id, struct view_found *found)
 {
     const int nofollow = flags & AT_SYMLINK_NOFOLLOW ? O_NOFOLLOW : 0;
-    if (root_of_see(scratch, at, path, flags) != 0 || (scratch->end.seen.stx_mode & S_IFMT) != S_IFDIR)
+    const int code = root_of_see(scratch, at, path, flags);
+    if (code != 0)
+        return root_of_unseen(scratch, at, path, code);
+    if ((scratch->end.seen.stx_mode & S_IFMT) != S_IFDIR)
         return 0;
     *id = scratch->seen.dir;
     if (beside_is_directory(scratch, at, path, nofollow))

@@ -5,6 +5,7 @@
 /* Which root a directory lies under. Its identity tells, which the index knows; of a directory that it does not know the kernel
  * tells the place, once, and it is loaded. Async-signal-safe, thread-safe. */
 
+#include <errno.h>
 #include <linux/stat.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -31,6 +32,15 @@ int root_of_stat(const struct names_root *, int at, const char *path, struct sta
 int root_of_identify(int at, const char *path, int flags, struct statx *);
 /* The same, into scratch->end.seen, and scratch->seen says it. */
 int root_of_see(struct scratch *, int at, const char *path, int flags);
+/* The kernel has answered a look at (at, path), a directory, with `code`. What that says of the path the native call is told,
+ * too. But a filter of system calls may have refused the look alone: -EIO if the path then leads to or beneath a root, else
+ * 0. Uses scratch->real. */
+int root_of_unseen(struct scratch *, int at, const char *path, int code);
+/* May `code` be such an answer? */
+static inline bool root_of_may_be_refused(int code)
+{
+    return code == -EPERM || code == -ENOSYS || code == -EACCES;
+}
 /* Has an open directory loaded whose place is beneath that root; where it, or one above it, is renamed before its coordinator
  * has looked, it is told where it is by then. `is_misplaced`: names_load_misplaced. 1; 0: it is not beneath; or -errno. `text`
  * has PATH_MAX bytes. */

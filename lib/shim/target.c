@@ -203,7 +203,7 @@ static int target_find_in_seen(struct target *t, uint64_t words, const struct pa
     if (code == -ENOENT && parts->parent_length > 0)
         return target_missing(t, parts, want, text);
     if (code != 0) /* the native call meets the same error */
-        return TARGET_FOREIGN;
+        return root_of_unseen(t->scratch, t->at, text, code);
     if (parts->last == PATH_DOTS)
         return TARGET_FOREIGN;
     t->dir = seen->dir;

@@ -172,6 +172,28 @@ def test_relative_paths_of_a_program_that_may_only_look_at_files(shunt, programs
         assert result.check() == expected, place
 
 
+EVERY_RESULT = re.compile(": .*")
+
+
+@unsanitized
+@pytest.mark.parametrize("error", [errno.EPERM, errno.ENOSYS, errno.EACCES])
+@pytest.mark.parametrize("call, when", [("statx", "first"), ("statx", "later"), ("openat", "first")])
+def test_a_program_that_is_refused_a_call_of_the_library(shunt, programs, area, call, error, when):
+    """What cannot be served fails, and is never looked for or made in the trunk alone; what lies outside is as natively."""
+    (area / "kept").write_text("kept")
+    script = 'mkdir "$1/out"; echo kept >"$1/out/kept"; cd "$2"; exec "$3/rough_refused" "$1/out" "$4" "$5" "$6"'
+    out, root = {}, area / "shunt"
+    for place in "native", "shunt":
+        (area / place).mkdir()
+        command = ["sh", "-c", script, "sh", area / place, area, programs, call, error, when]
+        out[place] = (run(command, 60) if place == "native" else shunt.run(root, command, keep=True, timeout=60))
+    outside, inside = out["native"].check().split("-- inside\n")
+    fails = call == "statx" or when == "first"
+    assert out["shunt"].check().split("-- inside\n") == [outside, EVERY_RESULT.sub(": EIO", inside) if fails else inside]
+    assert out["shunt"].err.count("this process is not allowed the system calls") == out["shunt"].err.count("\n") == fails
+    assert [path.name for path in (root / "out").iterdir()] == [".shunt-dir"] and redirected_files(root)
+
+
 # Memory that cannot be read any more
 
 
