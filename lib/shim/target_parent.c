@@ -71,7 +71,8 @@ static int target_pin_astray(struct target *t)
     return TARGET_RETRY;
 }
 
-/* Of the parent. -EMFILE or the like: no descriptor is to be had. */
+/* Of the parent. -ESTALE: its path leads to another directory; another error: no descriptor is to be had, or it leads to none.
+ */
 static int target_pin_open(struct target *t)
 {
     struct statx stat;
@@ -92,7 +93,7 @@ bool target_pin_see(struct target *t)
 {
     int fd = target_pin_open(t);
     t->pin = fd < 0 ? -1 : fd;
-    return fd < 0 && ((fd != -EMFILE && fd != -ENFILE && fd != -ENOMEM) || target_parent_has_changed(t));
+    return fd == -ESTALE || (fd < 0 && target_parent_has_changed(t));
 }
 
 int target_pin_in_trunk(struct target *t, int *at, const char **path)
