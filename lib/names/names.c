@@ -479,15 +479,17 @@ static void names_move(struct names_root *root, const char *way)
     root->sight = sight;
 }
 
-bool names_root_has_moved(struct names_root *root, const char *way)
+bool names_root_is_in_place(const struct names_root *root)
 {
-    if (visible_is_at(root, root->path))
-        return false;
+    return visible_is_at(root, root->path);
+}
+
+void names_root_find_again(struct names_root *root, const char *way)
+{
     const struct mapping mapping = names_begin_mapping(root);
-    if (!visible_is_at(root, root->path))
+    if (!names_root_is_in_place(root))
         names_move(root, way);
     names_end_mapping(root, &mapping);
-    return true;
 }
 
 /* A daemon that has crashed is waited for if somebody starts it again. */

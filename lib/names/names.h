@@ -64,9 +64,10 @@ struct names_settings {
 /* Resolves the text of a root and says where its daemon's files are. 0 or -errno (it does not exist, is no
  * directory). In another mount namespace than that of its origin, where the text does not lead to it, it is looked for. */
 int names_root_init(struct names_root *, const char *text, size_t length, const struct names_settings *);
-/* A file is not in its branch: is the root at `path` still? True: it is somewhere else by now, or is seen no more. `way`: the
- * path by which the file's directory was reached. */
-bool names_root_has_moved(struct names_root *, const char *way);
+/* A file is not in its branch: is the root at `path` still? */
+bool names_root_is_in_place(const struct names_root *);
+/* It is not: it is somewhere else by now, or is seen no more. `way`: the path by which the file's directory was reached. */
+void names_root_find_again(struct names_root *, const char *way);
 /* Once in a process, before any other: sets up the page by which children are noticed. */
 int names_process_init(void);
 /* A page that the kernel empties in every child with memory of its own (fork, _Fork, clone), but not in a

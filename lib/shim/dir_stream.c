@@ -186,7 +186,7 @@ static int dir_stream_look_at_file(struct target *t, struct dirent64 *entry)
     int code = target_place(t);
     if (code == 0)
         code = sys_statx(t->real_at, t->real_path, AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_INO, &stat);
-    if (code == -ENOENT && target_was_away(t) && process_root_has_moved(t->root, t->path))
+    if (code == -ENOENT && target_was_away(t) && process_root_has_moved(t->root, t->path, t->scratch->text[0]))
         return dir_stream_ask_home(t, entry);
     if (code != 0)
         return code == -ENOENT ? code : dir_stream_ask_home(t, entry);

@@ -84,10 +84,21 @@ void process_attach_roots(void)
         names_is_attached(&shim_state.roots[i]);
 }
 
-bool process_root_has_moved(struct names_root *root, const char *way)
+/* With a slash after it: it may be the root itself. */
+static bool process_working_way(char room[PATH_MAX])
 {
-    if (!names_root_has_moved(root, way))
+    const size_t length = process_working_directory(room) ? strlen(room) : PATH_MAX;
+    if (length + sizeof "/" > PATH_MAX)
         return false;
+    memcpy(room + length, "/", sizeof "/");
+    return true;
+}
+
+bool process_root_has_moved(struct names_root *root, const char *way, char room[PATH_MAX])
+{
+    if (names_root_is_in_place(root))
+        return false;
+    names_root_find_again(root, way[0] != '/' && process_working_way(room) ? room : way);
     for (unsigned i = 0; i < shim_state.process.head_count; i++)
         __atomic_store_n(shim_state.process.heads[i], '\0', __ATOMIC_RELAXED);
     return true;

@@ -26,9 +26,9 @@ static inline bool process_has_roots(void)
     return true;
 }
 
-/* A file is not in its branch. True: the root is at another path by now, or cannot be seen any more (names_root_has_moved), and
- * from now on no text is known to be foreign. */
-bool process_root_has_moved(struct names_root *, const char *way);
+/* A file is not in its branch. True: the root is at another path by now, or cannot be seen any more (names_root_find_again),
+ * and from now on no text is known to be foreign. `room` is for the text from which a relative way is seen. */
+bool process_root_has_moved(struct names_root *, const char *way, char room[PATH_MAX]);
 
 /* Where their daemons can be reached, before that may not be seen any more. */
 void process_attach_roots(void);

@@ -116,7 +116,7 @@ static bool target_recheck_look_again(struct target *t, long *result)
 /* What is not there because its root is not: by the root's path as it is by now, or not to be served. */
 static bool target_recheck_root(struct target *t, long *result)
 {
-    if (*result != -ENOENT || !target_was_away(t) || !process_root_has_moved(t->root, t->path))
+    if (*result != -ENOENT || !target_was_away(t) || !process_root_has_moved(t->root, t->path, t->scratch->text[0]))
         return false;
     const int code = names_attach(t->root);
     *result = code != 0 ? code : *result;

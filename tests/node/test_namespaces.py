@@ -455,13 +455,17 @@ def test_what_is_mounted_in_the_root(start, place, root):
 @NEEDS_SUPERUSER
 @pytest.mark.parametrize("proc", [False, True], ids=["without /proc", "with /proc"])
 def test_a_chroot(proc, start, place, root):
-    """Above the root it is served, in the root its branches are out of reach."""
+    """Above the root it is served, by whichever kind of path comes first, in the root its branches are out of reach."""
     host, make = start
     for at in (place / "work", root):
         (at / "proc").mkdir()
     mounts = [f"mount --bind /proc {at}/proc" for at in (place / "work", root)] if proc else ["true"]
-    above, within = make(*shell(*mounts)), make(*shell(*mounts))
-    assert above("read", root / "d" / "f") == within("read", root / "d" / "f") == "data"
+    above, below, within = (make(*shell(*mounts)) for _ in range(3))
+    assert [agent("read", root / "d" / "f") for agent in (above, below, within)] == ["data"] * 3
+    below("chroot", place / "work")
+    below("chdir", "/root/d")
+    assert below("read", "f") == "data" and below("list", ".") == ["f", "plain"] and below("stat", "missing") == "ENOENT"
+    assert below.end() == ""
     above("chroot", place / "work")
     assert above("read", "/root/d/f") == "data" and above("list", "/root/d") == ["f", "plain"]
     assert above("write", "/root/d/new", "made") is None and above("stat", "/root/d/missing") == "ENOENT"
