@@ -484,10 +484,10 @@ enum program_way program_judge(int at, const char *path, const struct program_lo
     return is_refused ? PROGRAM_REFUSED : PROGRAM_GOES;
 }
 
-void program_warn_of_library(const char *path)
+void program_warn_of_library(const char *path, const char *why)
 {
     int saved = errno;
     if (!program_was_told(path))
-        program_say(path, "loaded with a C library of its own", &shim_state.roots[0], false);
+        program_say(path, why, &shim_state.roots[0], false);
     errno = saved;
 }

@@ -69,5 +69,5 @@ enum program_way {
 enum program_way program_judge(int at, const char *path, const struct program_look *, const struct names_root *root,
                                bool helps);
 
-/* The same of a library that is loaded with a C library of its own, and not together with the shim. */
-void program_warn_of_library(const char *path);
+/* The same of a library that is loaded in such a way that the shim does not see what it does. */
+void program_warn_of_library(const char *path, const char *why);

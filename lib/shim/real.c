@@ -180,6 +180,28 @@ void *real_find(size_t index)
     return function;
 }
 
+static size_t real_index_of(const char *name)
+{
+    size_t index = 0;
+    while (index < COUNT && !real_is_same((const char *)&names + starts[index], name))
+        index++;
+    return index;
+}
+
+void *real_wrapper(const char *name, void **original)
+{
+    Dl_info here;
+    struct library own;
+    struct link_map *map = NULL;
+    const size_t index = real_index_of(name);
+    if (index == COUNT || dladdr1(&real, &here, (void **)&map, RTLD_DL_LINKMAP) == 0 || !real_open_library(&own, map))
+        return NULL;
+    const ElfW(Sym) *symbol = real_resolve(&own, name, real_hash_of(name));
+    void *found = ((void **)&real)[index];
+    *original = found != NULL ? found : real_find(index);
+    return symbol != NULL ? (void *)(own.base + symbol->st_value) : NULL;
+}
+
 static bool real_note_libraries(void)
 {
     const struct link_map *map = _r_debug.r_map;

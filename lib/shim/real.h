@@ -54,6 +54,9 @@ extern struct real real;
                                             : (__typeof__(real.NAME))real_find(offsetof(struct real, NAME) / sizeof(void *)))
 void *real_find(size_t index);
 
+/* The wrapper of that name, and in *original what it wraps; NULL: there is none. Not in a signal handler. */
+void *real_wrapper(const char *name, void **original);
+
 /* Notes which libraries the program started with. Before there are other threads, and before others are
  * loaded. */
 void real_start(void);

@@ -593,17 +593,3 @@ WRAPPER int execlp(const char *file, const char *first, ...)
     va_end(more);
     return execvpe(file, vector, environ);
 }
-
-/* The call of the real dlopen is the last thing done, so that it is a jump and the loader still sees whose
- * call it was (for RUNPATH and namespaces; dlmopen: wrap_namespace.c). */
-static void wrap_exec_before_dlopen(const char *path)
-{
-    if (process_has_roots() && path != NULL && strchr(path, '/') != NULL)
-        exec_promote_file(AT_FDCWD, path);
-}
-
-WRAPPER void *dlopen(const char *path, int flags)
-{
-    wrap_exec_before_dlopen(path);
-    return REAL(dlopen)(path, flags);
-}

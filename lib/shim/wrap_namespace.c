@@ -64,7 +64,7 @@ static Lmid_t wrap_namespace_prepared(const char *path)
     }
     if (first != NULL && dlinfo(first, RTLD_DI_LMID, &space) == 0)
         return space;
-    program_warn_of_library(path);
+    program_warn_of_library(path, "loaded with a C library of its own");
     return LM_ID_NEWLM;
 }
 

@@ -317,6 +317,24 @@ def test_a_profiler(same, programs, area, order, name):
     assert log.read_text() == "seen 1 inside 0\n"
 
 
+@unsanitized
+@pytest.mark.parametrize("plugin", ["{}/libplugin.so", "{}/libplugin_now.so", "libplugin.so"], ids=["lazy", "now", "by its name"])
+def test_a_plugin_that_finds_libc_first(same, programs, plugin):
+    """As PHP loads its extensions."""
+    said = same("deep", plugin.format(programs), LD_LIBRARY_PATH=programs)
+    assert said == 2 * "an error is left: 0\nmade 20\nmade again 0\nseen 0 -1, by the program 0\nseen -1\n"
+
+
+@unsanitized
+def test_a_plugin_that_finds_libc_first_and_is_not_seen(shunt, root, programs):
+    """Whose call it is says where it is looked for, and the library is not to come between."""
+    command = ["sh", "-c", f"echo kept >{root}/kept; {programs}/rough_deep_searching {root} libplugin.so"]
+    result = shunt.run(root, command, keep=True, LD_LIBRARY_PATH=programs)
+    assert "seen -1 -1" in result.check()
+    assert result.err == ("shunt: libplugin.so: warning: loaded with RTLD_DEEPBIND by a library with a search path of its own, so shunt does "
+                          f"not see what it does with files under {root}\n")
+
+
 def compiled(area, source, *flags, compiler="gcc"):
     program = area / f"program{len(list(area.iterdir()))}"
     run([compiler, "-D_GNU_SOURCE", "-pthread", "-g", "-O1", "-w", "-o", program, HERE / "processes" / source,
