@@ -354,6 +354,8 @@ static int start_open_rooms(struct shuntd *shuntd)
     if (code == 0 && start_is_far(shuntd))
         listen_set_slow_lookup(shuntd->listen);
     start_judge_names(shuntd);
+    shuntd->root.may_settle = coordinator_may_settle;
+    shuntd->root.settle_context = shuntd;
     if (code == 0)
         code = disk_create(&shuntd->disk, shuntd, DISK_THREADS, start_ring);
     if (code == 0)

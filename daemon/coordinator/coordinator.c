@@ -381,6 +381,11 @@ bool coordinator_has_lease(const struct shuntd *shuntd)
     return clock_boot() < listen_lease(shuntd->listen) || BROKEN("trunk-job-without-a-lease");
 }
 
+bool coordinator_may_settle(const void *shuntd)
+{
+    return coordinator_has_lease(shuntd);
+}
+
 void coordinator_let_go(struct home_dir *dir)
 {
     struct home_coordinator *coordinator = dir->coordinator;

@@ -102,6 +102,8 @@ void coordinator_end_job(struct shuntd *, uint32_t began);
 /* May such a job change something that is there for others? Without a lease they may have gone on without this daemon. From any
  * thread. */
 bool coordinator_has_lease(const struct shuntd *);
+/* The same for what is listed (struct union_root), of a struct shuntd. */
+bool coordinator_may_settle(const void *shuntd);
 /* The operations: with a directory that is loaded (but LOAD) and whose coordinator is neither busy nor closed. */
 typedef int coordinator_operation(struct shuntd *, struct home_dir *, struct coordinator_request *);
 coordinator_operation coordinator_load, coordinator_mark, coordinator_freeze, coordinator_tell_all,

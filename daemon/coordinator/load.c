@@ -54,11 +54,14 @@ static void load_carry_out(struct disk_job *job, const struct shuntd *shuntd)
     HOOK("load-begun");
     int fd = disk_open_trunk(shuntd, load->path, load->id);
     load->result = fd;
+    HOOK("load-opened");
     if (fd < 0)
         return;
     load->result = listing_init(&load->listing, &shuntd->root, fd, load->path, load->branch,
                                 load->shares ? LISTING_SETTLE | LISTING_TRUNK : LISTING_SETTLE);
     sys_close(fd);
+    if (load->result == -ECANCELED)
+        load->result = MESSAGE_REMOTE;
     HOOK("load-listed");
 }
 
@@ -250,7 +253,8 @@ static int load_finish(struct disk_job *job, struct shuntd *shuntd)
 
 static int load_start(struct shuntd *shuntd, struct home_dir *dir, struct coordinator_request *question)
 {
-    if (route_is_gathering(&shuntd->route)) { /* coordinator_resume_all comes back to it */
+    /* coordinator_resume_all comes back to it. Without a lease others may be listing it, and change what they find. */
+    if (route_is_gathering(&shuntd->route) || !coordinator_has_lease(shuntd)) {
         list_append(&dir->coordinator->queued, &question->link);
         return 0;
     }
@@ -326,6 +330,7 @@ int load_part_loaded(struct shuntd *shuntd, struct collective *collective, const
     }
     dir->listed = dir->expected = 0;
     dir->complete = true;
+    HOOK("load-complete");
     home_list_end(dir);
     coordinator_adopt_record(dir, &message->record.record);
     return home_dir_store(shuntd->home, dir);

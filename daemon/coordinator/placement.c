@@ -74,7 +74,10 @@ static void placement_carry_out_mark(struct disk_job *base, const struct shuntd 
 {
     struct mark_job *job = (struct mark_job *)base;
     int trunk = disk_open_trunk(shuntd, job->marker.path, job->id);
-    job->result = trunk < 0 ? disk_stale_if_elsewhere(trunk) : placement_marker_refused(placement_mark(shuntd, trunk, job));
+    HOOK("mark-begun");
+    job->result = trunk < 0                       ? disk_stale_if_elsewhere(trunk)
+                  : coordinator_has_lease(shuntd) ? placement_marker_refused(placement_mark(shuntd, trunk, job))
+                                                  : -ESTALE; /* others may have loaded it since, and go by its having none */
     HOOK("marker-written");
     if (job->result == 0 && job->own) {
         job->result = placement_make_mirror(shuntd, trunk, job->marker.mirror, job->leaf);

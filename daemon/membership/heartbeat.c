@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/hook.h"
 #include "base/log.h"
+#include "coordinator/coordinator.h"
 #include "disk/disk.h"
 #include "listen/listen.h"
 #include "membership/session_view.h"
@@ -57,10 +58,12 @@ static void heartbeat_carry_out(struct disk_job *base, const struct shuntd *shun
 
 static int heartbeat_renew(struct shuntd *shuntd, const struct heartbeat_job *job)
 {
+    const bool had_lease = coordinator_has_lease(shuntd);
     int code = job->epoch > shuntd->session.epoch ? session_view_refresh(shuntd) : 0;
-    if (code == 0 && !shuntd->cut_off && shuntd->session.epoch >= job->epoch)
-        listen_set_lease(shuntd->listen, job->began + shuntd->session.lease);
-    return code;
+    if (code != 0 || shuntd->cut_off || shuntd->session.epoch < job->epoch)
+        return code;
+    listen_set_lease(shuntd->listen, job->began + shuntd->session.lease);
+    return had_lease ? 0 : coordinator_resume_all(shuntd);
 }
 
 static int heartbeat_finish(struct disk_job *base, struct shuntd *shuntd)

@@ -138,9 +138,12 @@ static size_t conflict_decide(struct claim *claims, size_t count, struct union_n
     return kept;
 }
 
-/* In place, over the entries of one name. -ENOMEM, or how many are left. */
+/* In place, over the entries of one name. -ENOMEM, -ECANCELED, or how many are left. */
 static ssize_t conflict_settle_group(const struct conflict_scene *scene, struct union_name *group, size_t count)
 {
+    const int settles = union_root_settles(scene->root, scene->flags);
+    if (settles < 0)
+        return settles;
     struct claim *claims = calloc(count, sizeof *claims);
     if (!claims)
         return -ENOMEM;
@@ -208,7 +211,10 @@ static int conflict_name_loser(const struct conflict_scene *scene, struct taken 
         conflict_make_name(called, loser->name, node, node_length, attempt);
         if (listing_find(scene->listing, called, strlen(called)) || conflict_taken_holds(taken, called, &slot))
             continue;
-        int error = scene->flags & LISTING_SETTLE ? conflict_rename_loser(scene, loser, called) : -EROFS;
+        const int settles = union_root_settles(scene->root, scene->flags);
+        int error = settles > 0 ? conflict_rename_loser(scene, loser, called) : -EROFS;
+        if (settles < 0)
+            return settles;
         if (error == -EEXIST)
             continue;
         loser->name = taken->slots[slot] = listing_keep(scene->listing, called, strlen(called));

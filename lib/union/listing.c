@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include "base/hook.h"
 #include "union/census.h"
 #include "union/conflict.h"
 #include "union/disk.h"
@@ -398,9 +399,10 @@ static int listing_claim(struct reader *reader)
         return -ENAMETOOLONG;
     marker->directory = reader->listing->id;
     marker->root = reader->root->id;
-    if (reader->flags & LISTING_SETTLE)
+    const int settles = union_root_settles(reader->root, reader->flags);
+    if (settles > 0)
         marker_replace(reader->directory, marker);
-    return 0;
+    return settles < 0 ? settles : 0;
 }
 
 /* The marker was written for another directory. While that one stands, or another copy of it was taken for
@@ -411,10 +413,12 @@ static int listing_judge_foreign(struct reader *reader)
     struct listing *listing = reader->listing;
     if (!census_holds_owner(reader->root, &listing->marker, reader->path))
         return listing_claim(reader);
-    if (reader->flags & LISTING_SETTLE)
+    HOOK("marker-foreign");
+    const int settles = union_root_settles(reader->root, reader->flags);
+    if (settles > 0)
         marker_remove(reader->directory);
     listing->marked = false;
-    return 0;
+    return settles < 0 ? settles : 0;
 }
 
 static bool listing_is_up_to_date(const struct reader *reader, const struct marker *marker)
@@ -537,9 +541,10 @@ static int listing_make(struct reader *reader, const uint16_t *branches, size_t 
         .listing = listing, .root = reader->root, .directory = reader->directory, .flags = reader->flags};
     error = conflict_settle(&scene);
     /* After the conflicts, which it may decide. It would keep the directory from being removed. */
-    if (error == 0 && listing->unfinished && reader->flags & LISTING_SETTLE)
+    const int settles = error == 0 && listing->unfinished ? union_root_settles(reader->root, reader->flags) : error;
+    if (settles > 0)
         listing_sweep(reader->directory);
-    return error;
+    return settles < 0 ? settles : 0;
 }
 
 typedef int listing_maker(struct reader *, const uint16_t *branches, size_t count);

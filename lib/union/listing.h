@@ -50,6 +50,8 @@ struct union_root {
     char (*names)[2][LAYOUT_BRANCH_MAX]; /* of each, and what it was renamed to */
     struct census *census;               /* where the root's directories stand, if that was ever asked */
     const struct listing_source *source; /* NULL: directories are read */
+    bool (*may_settle)(const void *); /* ... of settle_context: may its lister still change anything (LISTING_SETTLE)? Asked */
+    const void *settle_context;       /* by every thread that lists, before each change. NULL: it may */
 };
 
 /* `path` may be any spelling of the root or, with LISTING_FIND_ROOT, of anything beneath it: the nearest
@@ -63,6 +65,9 @@ void union_root_finish(struct union_root *);
 int union_root_add(struct union_root *, const char *branch);
 /* A branch has been renamed, which it is once: its number stays. Threads may read names meanwhile. */
 void union_root_rename(struct union_root *, uint16_t number, const char *branch);
+/* With LISTING_SETTLE: 1: something is to be changed on disk now; -ECANCELED: its lister may not change anything any more.
+ * Without: 0. */
+int union_root_settles(const struct union_root *, unsigned flags);
 /* The number of a branch, 0: it is not known. */
 uint16_t union_root_branch(const struct union_root *, const char *branch);
 /* Appends all that were made meanwhile: 0 or -errno. */
@@ -104,8 +109,8 @@ struct listing {
  * LISTING_SETTLE a marker that was copied natively along with its directory, while the original still stands,
  * is removed, one whose directory is a restored copy is claimed (rewritten for this directory), and what was never
  * written to its end is swept, so nothing else may be at work there: the directory's coordinator, or the holder of the root, is
- * the only one. Without it the same is only assumed for the listing. own_branch: 0 or the number whose leaves are counted. 0 or
- * -errno.
+ * the only one. If it is not any more (may_settle), nothing is changed, and the answer is -ECANCELED. Without LISTING_SETTLE
+ * the same is only assumed for the listing. own_branch: 0 or the number whose leaves are counted. 0 or -errno.
  *
  * With LISTING_TRUNK its mirrors are not read, which others do (listing_init_mirrors), but where something unfinished is in the
  * trunk, which may decide a conflict. */

@@ -110,6 +110,13 @@ void union_root_rename(struct union_root *root, uint16_t number, const char *bra
     __atomic_store_n(&root->branches[number - 1], slot[1], __ATOMIC_RELEASE);
 }
 
+int union_root_settles(const struct union_root *root, unsigned flags)
+{
+    if (!(flags & LISTING_SETTLE))
+        return 0;
+    return root->may_settle == NULL || root->may_settle(root->settle_context) ? 1 : -ECANCELED;
+}
+
 uint16_t union_root_branch(const struct union_root *root, const char *branch)
 {
     for (size_t i = 0; i < root->branch_count; i++)

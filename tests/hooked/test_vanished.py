@@ -354,6 +354,52 @@ def test_a_lost_coordinator_removes_no_marker(stage, build, hook, line, guard):
     expect(guard, stage.does("b", f"read('{directory}/n')") == "text")
 
 
+def lost_at(stage, held, line):
+    """The node c is dropped while its daemon, a coordinator, meets the test in what it does for a call there: (the call, its
+    daemon)."""
+    held.again()
+    late = stage.call("c", line)
+    held.reached()
+    daemon = stage.session.member("c")["pid"]
+    conftest.one_node.stand_still(daemon)
+    dropped(stage, "c")
+    return late, daemon
+
+
+@guarded("trunk-job-without-a-lease")
+def test_a_lost_coordinator_does_not_judge_a_marker(stage, build, guard):
+    """It was about to remove one that was copied natively; the others have done that since, and have made another one."""
+    held = stage.meeting()
+    stage.begin(guard, hooks=[held.seen_before_at("marker-foreign")])
+    assert stage.does("a", "make('o')") == "None"
+    for number in range(128):
+        copy = stage.out / f"copy-{number}"
+        copy.mkdir()
+        (copy / ".shunt-dir").write_bytes((stage.out / ".shunt-dir").read_bytes())
+    copy = next(copy for copy in sorted(stage.out.glob("copy-*")) if stage.homes_of(build, "", of=copy) == ["c"]).name
+    late, daemon = lost_at(stage, held, f"os.listdir('{copy}')")
+    assert stage.does("a", f"make('{copy}/n', 'text')") == "None"
+    held.go()
+    goes_on(stage, "c", daemon)
+    late.answer()
+    stage.crash_and_come_back("a")
+    expect(guard, stage.does("b", f"read('{copy}/n')") == "text")
+
+
+@guarded("trunk-job-without-a-lease")
+def test_a_lost_coordinator_writes_no_marker(stage, build, guard):
+    """The others have loaded the directory, and go by its having none: it would keep it from being removed."""
+    held = stage.meeting()
+    stage.begin(guard, hooks=[held.seen_before_at("mark-begun")])
+    directory = directory_ruled_by(stage, build, "c")
+    late, daemon = lost_at(stage, held, f"make('{directory}/o')")
+    os.killpg(late.process.pid, signal.SIGKILL)  # it would make the file by the next daemon
+    assert stage.does("a", f"os.listdir('{directory}')") == "[]"
+    held.go()
+    goes_on(stage, "c", daemon)
+    expect(guard, stage.does("a", f"os.rmdir('{directory}')") == "None")
+
+
 def test_a_loss_that_cannot_be_written_is_written_once_it_can(stage):
     """And the branch of a member is not fenced before. Where the session is not to be found, its file system has failed."""
     lost = stage.meeting()

@@ -535,6 +535,45 @@ Test(owner, what_was_not_written_to_its_end, .init = owner_init, .fini = place_f
     listing_forget();
 }
 
+static bool test_listing_refuses(const void *unused)
+{
+    (void)unused;
+    return false;
+}
+
+/* As long as nothing is to be settled it is listed. */
+static int list_refused(const char *path)
+{
+    cr_assert_eq(union_root_init(&root, place_path("r"), 0), 0);
+    root.may_settle = test_listing_refuses;
+    int error = list_in_root(path, 0, LISTING_SETTLE);
+    listing_forget();
+    return error;
+}
+
+Test(owner, who_may_not_settle_changes_nothing, .init = owner_init, .fini = place_finish)
+{
+    cr_assert_eq(list_refused("out"), 0);
+    place_directory("r/copy");
+    copy_marker("r/out", "r/copy");
+    cr_assert_eq(list_refused("copy"), -ECANCELED);
+    cr_assert(place_has("r/copy/.shunt-dir"));
+    place_file("r/out/.shunt-dir.0123456789abcdef", "shunt-dir 1\nmir");
+    cr_assert_eq(list_refused("out"), -ECANCELED);
+    cr_assert(place_has("r/out/.shunt-dir.0123456789abcdef"));
+    cr_assert_eq(unlink(place_path("r/out/.shunt-dir.0123456789abcdef")), 0);
+    place_file("r/out/x", "another");
+    cr_assert_eq(list_refused("out"), -ECANCELED);
+    cr_assert(place_has("r/out/x") && place_has("r/.shunt/b/n1.1/" OUT "/0/x"));
+    cr_assert_eq(unlink(place_path("r/out/x")), 0);
+    cr_assert_eq(link(place_path("r/.shunt/b/n1.1/" OUT "/0/x"), place_path("r/out/x")), 0);
+    cr_assert_eq(list_refused("out"), -ECANCELED);
+    cr_assert_eq(place_stat("r/out/x").st_nlink, 2);
+    cr_assert_eq(rename(place_path("r/out"), place_path("r/elsewhere")), 0);
+    cr_assert_eq(list_refused("elsewhere"), -ECANCELED);
+    assert_marker("r/elsewhere", "out");
+}
+
 Test(owner, a_copy_of_a_directory_moved_since, .init = owner_init, .fini = place_finish)
 {
     place_directory("r/a/b/c");
