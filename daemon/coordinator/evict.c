@@ -217,9 +217,9 @@ static int evict_answered_by_all(struct shuntd *shuntd, void *context, const str
     struct home_dir *dir = home_dir_find(shuntd->home, eviction->id);
     const bool stands = eviction->epoch == shuntd->route.epoch && !route_lacks_home(&shuntd->route, &shuntd->session) &&
                         dir != NULL && dir->coordinator != NULL && dir->coordinator->loaded;
-    HOOK("evict-agreed");
     if (end->result != 0 || end->lost || !stands)
         return evict_end(shuntd, eviction, MESSAGE_BUSY);
+    HOOK("evict-agreed");
     return collective_begin(shuntd, &evicted, NULL, evict_done, eviction);
 }
 

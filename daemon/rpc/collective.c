@@ -377,6 +377,13 @@ int collective_begin(struct shuntd *shuntd, const struct message *message, const
     return code == 0 ? collective_do_part(shuntd, collective) : code;
 }
 
+/* What a daemon sent before it said that it has nothing more from before a recovery (membership/recovery.h): names may have
+ * been loaded again since. Of what is told by collectives only this says neither epoch nor version. */
+static bool collective_is_outdated(const struct shuntd *shuntd, uint16_t member, const struct message *message)
+{
+    return message->type == MESSAGE_EVICTED && shuntd->route.unreported[member];
+}
+
 int collective_receive(struct shuntd *shuntd, uint16_t member, const struct frame_item *item)
 {
     const uint64_t id = item->client;
@@ -403,6 +410,8 @@ int collective_receive(struct shuntd *shuntd, uint16_t member, const struct fram
     collective->parent = member;
     collective->parent_id = id;
     collective->expected = stops[0].expected;
+    if (collective_is_outdated(shuntd, member, &message))
+        return collective_finish(shuntd, collective, 0);
     int code = collective_spread(shuntd, collective, stops + 1, count - 1u);
     return code == 0 ? collective_do_part(shuntd, collective) : code;
 }
