@@ -17,6 +17,7 @@
 #define FIND_AGAIN 2
 #define FIND_PLAIN 3 /* it is beneath a root that was exported: plain, until a session begins there */
 #define TRIES_MAX 1000
+#define PLACES_MAX 10 /* that it is told at: an NFS client may believe for long that a directory is where it was */
 #define IDENTITY (IDENTITY_MASK | STATX_MODE | STATX_MNT_ID)
 
 int root_of_stat(const struct names_root *root, int at, const char *path, struct statx *stat)
@@ -54,15 +55,24 @@ static bool root_of_is_elsewhere(int code)
     return code == -ESTALE || code == -ENOENT || code == -ENOTDIR;
 }
 
-/* What is told of the first place counts: of one that has gone meanwhile the kernel tells a place that is none. */
+/* One that has gone has no place; nor has the one that was meant if another is at its path now. */
+static bool root_of_has_place(int fd, struct dirid id)
+{
+    struct statx stat, links;
+    return sys_statx(fd, "", AT_EMPTY_PATH, STATX_NLINK, &links) == 0 && links.stx_nlink > 0 &&
+           root_of_identify(fd, "", AT_EMPTY_PATH, &stat) == 0 && dirid_equal(dirid_of(&stat), id);
+}
+
+/* What is told of the first place counts: of one that has gone meanwhile the kernel tells a place that is none. One that is
+ * where it was told to be, and was not found there, was at another place at that moment, and has been renamed back. */
 int root_of_load(struct names_root *root, int fd, struct dirid id, char *text, bool is_misplaced)
 {
     const char *relative;
     uint64_t told = 0;
-    int first = 0, is_beneath;
-    while ((is_beneath = names_place_of(root, fd, text, &relative)) == 1) {
+    int first = 0, is_beneath = 0;
+    for (int i = 0; i < PLACES_MAX && (is_beneath = names_place_of(root, fd, text, &relative)) == 1; i++) {
         const uint64_t place = record_hash(relative, strlen(relative));
-        if (place == told)
+        if (place == told && !root_of_has_place(fd, id))
             return first;
         told = place;
         const int code = is_misplaced ? names_load_misplaced(root, id, relative) : names_load(root, id, relative);

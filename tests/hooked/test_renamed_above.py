@@ -3,6 +3,9 @@
 """A directory is renamed, on disk, and no daemon has heard of it: what they know of the places of all below it is out of date.
 Calls on other nodes reach it by its new name and have the kernel's results."""
 
+import os
+import signal
+
 import conftest
 import pytest
 from test_interleavings import NODES, expect, guarded
@@ -201,3 +204,44 @@ def test_what_one_that_is_killed_has_made_there_is_known(stage, line, hook, name
     call.process.wait()
     assert stage.does("c", "make('e/v')") == "EEXIST"
     assert stage.does("a", "''.join(sorted(os.listdir('e')))") == names
+
+
+FD_CALLS = [("sorted(os.listdir(fd))", "['f', 't']"), ("os.stat('f', dir_fd=fd).st_size", "4"), ("os.stat('new', dir_fd=fd)", "ENOENT"),
+            ("os.open('f', os.O_WRONLY, dir_fd=fd) > 0", "True"), ("os.open('new', os.O_CREAT | os.O_EXCL, dir_fd=fd) > 0", "True"),
+            ("os.open('f', os.O_CREAT | os.O_EXCL, dir_fd=fd)", "EEXIST"), ("os.unlink('f', dir_fd=fd)", "None"),
+            ("os.mkdir('new', dir_fd=fd)", "None"), ("os.rename('f', 'new', src_dir_fd=fd, dst_dir_fd=fd)", "None"),
+            ("os.link('f', 'new', src_dir_fd=fd, dst_dir_fd=fd)", "None"), ("os.fchmod(fd, 0o700)", "None"), ("os.fsync(fd)", "None")]
+
+
+@pytest.mark.parametrize("another", [False, True])
+@pytest.mark.parametrize("line, result", FD_CALLS)
+def test_one_that_is_elsewhere_for_a_moment_as_it_is_loaded(stage, line, result, another):
+    """Its coordinator has looked for it while it was at another place, and it is back when that is told. `another`: there was one
+    in its place."""
+    opens, opened = stage.meeting(), stage.meeting()
+    here, elsewhere, other = (stage.out / name for name in ("d", "e", "o"))
+    stage.begin()
+    assert stage.does("a", "(os.mkdir('d'), make('d/f', 'text'))[1]") == "None"
+    (here / "t").touch()
+    other.mkdir()
+    stage.session.stop(*NODES)
+    stage.begin(hooks=[opens.seen_before_at("load-begun"), opened.seen_at("load-opened")])
+    call = stage.call("b", f"(fd := os.open('d', os.O_RDONLY), until({str(stage.area / 'go')!r}), {line})[2]")
+    conftest.wait_until((stage.area / "go.asked").exists, "the directory to be open")
+    opens.again()
+    (stage.area / "go").touch()
+    opens.reached()
+    opened.again()
+    here.rename(elsewhere)
+    if another:
+        other.rename(here)
+    os.killpg(call.process.pid, signal.SIGSTOP)
+    opens.go()
+    opened.reached()
+    for node in NODES:
+        stage.session.status("--node", node)  # the answer is there
+    if another:
+        here.rename(other)
+    elsewhere.rename(here)
+    os.killpg(call.process.pid, signal.SIGCONT)
+    assert call.answer() == result
