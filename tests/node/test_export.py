@@ -257,6 +257,26 @@ def test_a_part_of_a_branch_that_is_replaced_by_a_link_meanwhile(shunt, area, pa
 
 
 @pytest.mark.unsanitized
+@pytest.mark.parametrize("again", [False, True])
+def test_a_directory_that_is_removed_meanwhile(shunt, area, again):
+    """Natively, and perhaps made again: its files are orphans, which the export says at once, and restoring helps."""
+    root = area / "root"
+    make_one(root)
+    tracer, export = stopped_when_listed(shunt, root)
+    shutil.rmtree(root / "out")
+    if again:
+        (root / "out").mkdir()
+    os.kill(export, signal.SIGCONT)
+    _, err = tracer.communicate(timeout=60)
+    mirror = next(root.glob(".shunt/b/n1.1/out-*"))
+    assert tracer.returncode == 1 and err.startswith(f"shunt: {mirror}: 1 file of a directory that is gone (run 'shunt fsck --restore "), err
+    shunt("fsck", "--restore", root).check(1)
+    shunt("export", root).check()
+    assert (root / "shunt-restored" / mirror.name / "a").read_text() == "words"
+    assert_plain(root)
+
+
+@pytest.mark.unsanitized
 @pytest.mark.parametrize("words", [[], ["--all"], ["--export"]])
 def test_stop_leaves_an_export_alone(shunt, area, words):
     """It ends daemons; what holds the root is none, and is not asked to end."""

@@ -330,7 +330,14 @@ static void export_complain_fixed_directory(struct export *export, const struct 
     export->failed = true;
 }
 
-/* One file. 0, also if it ended by itself; else -errno after a complaint. */
+/* Has another program removed the directory? What was its is an orphan then. */
+static bool export_is_gone(const struct folder *folder)
+{
+    char path[PATH_MAX];
+    return disk_canonical(folder->fd, path, sizeof path) == -ENOENT;
+}
+
+/* One file. 0, also if it ended by itself; -ENOENT: its directory did; else -errno after a complaint. */
 static int export_file(struct export *export, const struct folder *folder, const struct union_name *name)
 {
     char where[PATH_MAX];
@@ -350,7 +357,7 @@ static int export_file(struct export *export, const struct folder *folder, const
     export->hopeless |= export_is_hopeless(error);
     export->files += error == 0;
     export_turn_if_due(export);
-    return error == -ENOENT ? 0 : error;
+    return error == -ENOENT && (export->options->dry_run || !export_is_gone(folder)) ? 0 : error;
 }
 
 static int export_compare_leaves(const void *a, const void *b)
@@ -438,7 +445,7 @@ static int export_remove_marker(struct export *export, const struct folder *fold
         export_complain_fixed_below(export, strcat(where, "/" LAYOUT_MARKER));
     else if (error < 0 && error != -ENOENT)
         export_fail(export, where, error);
-    return error;
+    return error == -ENOENT ? 0 : error;
 }
 
 /* All that is shunt's own leaves a listed directory. */
@@ -495,10 +502,13 @@ static void export_tell_directory(struct export *export, const struct folder *fo
         printf("would export %zu file%s into %s\n", files, files == 1 ? "" : "s", folder->path);
 }
 
-/* How the export of a directory ended. */
+/* How the export of a directory ended. One that was removed meanwhile, or its marker, is like one without: what is left of its
+ * mirror is looked at later. */
 static void export_note(struct export *export, const char *path, const char *mirror, int error)
 {
     char where[2 * PATH_MAX];
+    if (error == -ENOENT)
+        return;
     export_place(export, path, where);
     if (error < 0 && !export->failed && error != -EINTR)
         export_fail(export, where, error);
@@ -518,7 +528,6 @@ static int export_list_again(struct export *export, struct folder *folder)
     return error == 0 && !folder->listing.marked ? -ENOENT : error;
 }
 
-/* One that was removed meanwhile, or its marker, is like one without: what is left of its mirror is looked at later. */
 static void export_finish_aside(struct export *export, struct export_aside *aside)
 {
     const struct dirid id = aside->folder.listing.id;
@@ -528,8 +537,7 @@ static void export_finish_aside(struct export *export, struct export_aside *asid
         error = export_empty(export, &aside->folder);
     export->aside = NULL;
     export_put_back(export, aside->folder.fd, id, &aside->before, aside->loosened);
-    if (error != -ENOENT)
-        export_note(export, aside->folder.path, aside->mirror, error);
+    export_note(export, aside->folder.path, aside->mirror, error);
     export_aside_destroy(aside);
 }
 
