@@ -5,6 +5,7 @@
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import tempfile
@@ -247,8 +248,26 @@ def test_cleanup_ends_a_daemon_that_has_crashed_and_is_started_again(host, area)
     supervisor = supervisor_of(session["pid"])
     os.kill(session["pid"], signal.SIGKILL)
     host("cleanup", "--job", "1").check()
-    wait_until(lambda: not any(map(is_running, supervisor)))
+    assert not any(map(is_running, supervisor))
     assert host.run_dirs() == []
+
+
+def test_cleanup_waits_for_a_daemon_that_is_ending_by_itself(host, shunt, area):
+    """Its files are gone by the time that it would be told to end, and its supervisor is not."""
+    session, calls = host.start(area / "one"), area / "calls"
+    supervisor, = supervisor_of(session["pid"])
+    cleanup = subprocess.Popen(["strace", "-qq", "-o", calls, "-e", "trace=pidfd_open,poll,exit_group", "-e",
+                                "inject=pidfd_open:signal=SIGSTOP:when=1", shunt.path, "cleanup", "--all"],
+                               env=environment(SHUNT_RUN_DIR=host.run_base), stdout=subprocess.PIPE, text=True)
+    wait_until(lambda: calls.exists() and "stopped by SIGSTOP" in calls.read_text())
+    with standing_still(supervisor):
+        os.kill(session["pid"], signal.SIGTERM)
+        wait_until(lambda: not os.path.exists(session["run_dir"]))
+        os.kill(int(pathlib.Path(f"/proc/{cleanup.pid}/task/{cleanup.pid}/children").read_text()), signal.SIGCONT)
+        wait_until(lambda: re.search("poll|exit_group", calls.read_text()))
+        assert "exit_group" not in calls.read_text()
+    assert cleanup.wait(30) == 0 and cleanup.stdout.read().count(": its daemon has ended") == 1
+    assert not is_running(supervisor)
 
 
 def test_cleanup_touches_no_file_of_a_user(host, area):

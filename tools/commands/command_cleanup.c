@@ -160,7 +160,7 @@ static bool command_cleanup_end(struct session_here *here, pid_t pid, int signal
     if (pidfd < 0)
         return pidfd == -ESRCH;
     sessions_look_again(here);
-    const bool is_it = here->supervisor == pid || here->daemon == pid;
+    const bool is_it = here->supervisor == pid || here->daemon == pid || sessions_is_of(here, pid);
     const bool is_told = is_it && SYS4(SYS_pidfd_send_signal, pidfd, signal, NULL, 0) == 0;
     const bool has_ended = !is_it || (is_told && command_cleanup_wait(pidfd, seconds));
     close(pidfd);

@@ -85,6 +85,13 @@ static pid_t sessions_find_process(bool (*is_one)(void *context, pid_t pid), voi
     return found;
 }
 
+bool sessions_is_of(const struct session_here *here, pid_t pid)
+{
+    uint64_t memory;
+    return here->is_described && sessions_is_shuntd(pid, here->uid, &memory) &&
+           leftover_serves(pid, here->about.root, here->about.node);
+}
+
 struct sessions_search {
     const struct sessions *sessions;
     const struct session_here *here;

@@ -49,6 +49,9 @@ int sessions_look(struct sessions *, uid_t user);
 void sessions_finish(struct sessions *);
 /* Looks at one again: where its daemon is now. */
 void sessions_look_again(struct session_here *);
+/* Is that process a shuntd of its user, for its root and node? Also when its channel says so no more, since it is about to end.
+ */
+bool sessions_is_of(const struct session_here *, pid_t);
 /* Does a shuntd of its user live that may be about to use its run directory? One that is not described may be any's. */
 bool sessions_is_beginning(const struct sessions *, const struct session_here *);
 /* A process of its user's which runs under shunt with its root and is of another job than the session, or of none; 0: there is
