@@ -10,6 +10,7 @@ import pathlib
 import pwd
 import re
 import select
+import shutil
 import signal
 import stat
 import struct
@@ -711,6 +712,41 @@ def test_a_directory_that_a_killed_export_had_open_is_closed_by_the_next(shunt, 
         if not has_own:
             break
     assert stopped >= 2
+
+
+def close(union, mirror, mode):
+    for path in (union.leaf("n1.1", mirror), union.leaf("n1.1", mirror).parent):
+        path.chmod(mode)
+
+
+@pytest.mark.parametrize("option", ["--restore", "--delete"])
+@pytest.mark.parametrize("mode", [0o555, 0o500, 0])
+def test_fsck_of_orphans_that_are_closed(shunt, user, area, mode, option):
+    """To their owner: their directory was, as long as it was served; it was opened and removed natively."""
+    union = Union(area / "root")
+    mirror = union.mark("out", 1)
+    union.put("n1.1", mirror, "b", "first branch")
+    shutil.rmtree(union.root / "out")
+    give(union.root, user)
+    close(union, mirror, mode)
+    as_user(user, shunt, area, ["fsck", option, union.root]).check(1)
+    assert not (union.root / ".shunt" / "b" / "n1.1" / mirror).exists()
+    restored = union.root / "shunt-restored" / mirror
+    if option == "--restore":
+        assert (restored / "b").read_text() == "first branch" and stat.S_IMODE(restored.stat().st_mode) == mode | 0o700
+    as_user(user, shunt, area, ["export", union.root]).check()
+    assert_plain(union.root)
+
+
+@pytest.mark.parametrize("mode", [0o555, 0o500])
+def test_fsck_removes_an_empty_mirror_that_is_closed(shunt, user, area, mode):
+    union = Union(area / "root")
+    mirror = union.mark("out", 1)
+    union.leaf("n1.1", mirror)
+    give(union.root, user)
+    close(union, mirror, mode)
+    assert "empty-mirror: empty (repaired)" in as_user(user, shunt, area, ["fsck", "--repair", union.root]).check()
+    assert not (union.root / ".shunt" / "b" / "n1.1" / mirror).exists()
 
 
 def test_a_mode_that_was_given_since_stays(shunt, user, area):

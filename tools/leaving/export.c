@@ -89,17 +89,11 @@ static bool export_complain_fixed_below(struct export *export, const char *path)
     return true;
 }
 
-/* Whether it may, and has to. A user who is not its owner gets the kernel's refusal later. */
-static bool export_loosens(const struct statx *before)
-{
-    return (before->stx_mode & 0700) != 0700 && before->stx_uid == geteuid() && geteuid() != 0;
-}
-
 /* A directory whose mode keeps even its owner from changing it (a tree unpacked read-only) is opened to it
  * for the time of the export. */
 static bool export_loosen(const struct export *export, int fd, struct dirid id, const struct statx *before)
 {
-    if (!export_loosens(before))
+    if (!opened_has_to(before))
         return false;
     opened_write(export->root.path, id, before->stx_mode);
     return opened_give_mode(fd, opened_mode(before->stx_mode)) == 0;
@@ -121,31 +115,6 @@ static void export_put_back(const struct export *export, int fd, struct dirid id
     export_put_back_times(fd, before);
 }
 
-static void export_loosen_leaf(int mirror, const char *name)
-{
-    struct statx stat;
-    if (sys_statx(mirror, name, AT_SYMLINK_NOFOLLOW, STATX_BASIC_STATS, &stat) != 0 || !export_loosens(&stat))
-        return;
-    int fd = sys_openat(mirror, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
-    if (fd < 0)
-        return;
-    opened_give_mode(fd, opened_mode(stat.stx_mode));
-    sys_close(fd);
-}
-
-static void export_loosen_mirror(int branch, const char *mirror)
-{
-    char buffer[4096] __attribute__((aligned(8)));
-    struct disk_scan scan;
-    const struct disk_name *one;
-    export_loosen_leaf(branch, mirror);
-    if (disk_scan_init(&scan, branch, mirror, buffer, sizeof buffer) < 0)
-        return;
-    while (disk_scan_next(&scan, &one) > 0)
-        export_loosen_leaf(scan.fd, one->name);
-    disk_scan_finish(&scan);
-}
-
 /* Mirrors and leaves have the mode of their directory, or one that it had before its owner changed it without shunt; they end
  * here, so nothing is put back. */
 static void export_loosen_mirrors(const struct export *export)
@@ -159,7 +128,7 @@ static void export_loosen_mirrors(const struct export *export)
             continue;
         while (!stopping() && disk_scan_next(&scan, &one) > 0)
             if (!layout_is_catalogue(one->name))
-                export_loosen_mirror(scan.fd, one->name);
+                opened_open_mirror(scan.fd, one->name);
         disk_scan_finish(&scan);
     }
 }

@@ -10,11 +10,24 @@
 #include "union/disk.h"
 #include "union/mirror.h"
 
+/* To their owner, if they are closed to it. */
+static void fsck_mirrors_open(const char *branch_path, const char *mirror)
+{
+    const int branch = sys_openat(AT_FDCWD, branch_path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+    if (branch < 0)
+        return;
+    opened_open_mirror(branch, mirror);
+    sys_close(branch);
+}
+
 static int fsck_mirrors_remove_mirror(const struct fsck *fsck, const struct mirror_found *mirror)
 {
     char path[PATH_MAX];
     int error = mirrors_branch_path(&fsck->root, mirror->branch, path, sizeof path);
-    return error < 0 ? error : mirror_remove(path, mirror->name);
+    if (error < 0)
+        return error;
+    fsck_mirrors_open(path, mirror->name);
+    return mirror_remove(path, mirror->name);
 }
 
 /* One pass would do but on file systems that skip names when others go meanwhile. */
@@ -127,9 +140,34 @@ static void fsck_mirrors_tell_stray(struct fsck *fsck)
               "is not a branch, and what may be in it is not seen (move it back to its place if it was one, else elsewhere)");
 }
 
+static void fsck_mirrors_open_orphans_of(const struct fsck *fsck, uint16_t branch)
+{
+    char path[PATH_MAX], buffer[4096] __attribute__((aligned(8)));
+    struct disk_scan scan;
+    const struct disk_name *one;
+    if (mirrors_branch_path(&fsck->root, branch, path, sizeof path) < 0 ||
+        disk_scan_init(&scan, AT_FDCWD, path, buffer, sizeof buffer) < 0)
+        return;
+    while (!stopping() && disk_scan_next(&scan, &one) > 0)
+        if (!layout_is_catalogue(one->name) && !mirror_names_have(&fsck->known, one->name))
+            opened_open_mirror(scan.fd, one->name);
+    disk_scan_finish(&scan);
+}
+
+/* They have the mode that their directory had, as 0555, and are to be emptied. */
+static void fsck_mirrors_open_orphans(struct fsck *fsck)
+{
+    if (fsck->blind || !(fsck->restore || fsck->discard))
+        return;
+    mirror_names_sort(&fsck->known);
+    for (size_t i = 1; i <= fsck->root.branch_count; i++)
+        fsck_mirrors_open_orphans_of(fsck, (uint16_t)i);
+}
+
 void fsck_mirrors(struct fsck *fsck)
 {
     fsck_mirrors_tell_stray(fsck);
+    fsck_mirrors_open_orphans(fsck);
     struct mirrors mirrors;
     int error = mirrors_init(&mirrors, &fsck->root, &fsck->known);
     if (error < 0) {

@@ -38,7 +38,13 @@ void mirror_names_finish(struct mirror_names *known)
     *known = (struct mirror_names){0};
 }
 
-static bool mirrors_is_known(const struct mirror_names *known, const char *name)
+void mirror_names_sort(struct mirror_names *known)
+{
+    if (known->count > 0)
+        qsort(known->names, known->count, sizeof *known->names, mirrors_compare_names);
+}
+
+bool mirror_names_have(const struct mirror_names *known, const char *name)
 {
     return known->count > 0 && bsearch(name, known->names, known->count, sizeof *known->names, mirrors_compare_names);
 }
@@ -188,7 +194,7 @@ static int mirrors_add(struct mirrors *mirrors, const struct union_root *root, c
         mirrors->room = room;
     }
     struct mirror_found *found = &mirrors->all[mirrors->count];
-    *found = (struct mirror_found){.branch = branch, .known = mirrors_is_known(known, name)};
+    *found = (struct mirror_found){.branch = branch, .known = mirror_names_have(known, name)};
     strcpy(found->name, name);
     int fd = mirrors_is_mirror_name(name) ? mirrors_open(root, found) : -ENOTDIR;
     found->foreign = fd == -ENOTDIR || fd == -ELOOP;
@@ -232,8 +238,7 @@ static int mirrors_read_branch(struct mirrors *mirrors, const struct union_root 
 int mirrors_init(struct mirrors *mirrors, const struct union_root *root, struct mirror_names *known)
 {
     *mirrors = (struct mirrors){0};
-    if (known->count > 0)
-        qsort(known->names, known->count, sizeof *known->names, mirrors_compare_names);
+    mirror_names_sort(known);
     int first = 0;
     for (size_t i = 1; i <= root->branch_count; i++) {
         int error = mirrors_read_branch(mirrors, root, known, (uint16_t)i);

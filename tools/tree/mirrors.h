@@ -15,6 +15,9 @@ struct mirror_names {
 /* 0 or -ENOMEM. */
 int mirror_names_add(struct mirror_names *, const char *mirror);
 void mirror_names_finish(struct mirror_names *);
+/* Before the first mirror_names_have. */
+void mirror_names_sort(struct mirror_names *);
+bool mirror_names_have(const struct mirror_names *, const char *mirror);
 
 struct mirror_found {
     uint16_t branch;         /* as in a union_name */

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "union/disk.h"
 #include "union/layout.h"
@@ -140,4 +141,34 @@ bool opened_find(const struct opened *opened, struct dirid id, mode_t now, mode_
             return true;
         }
     return false;
+}
+
+bool opened_has_to(const struct statx *stat)
+{
+    return (stat->stx_mode & 0700) != 0700 && stat->stx_uid == geteuid() && geteuid() != 0;
+}
+
+static void opened_open_directory(int at, const char *name)
+{
+    struct statx stat;
+    if (sys_statx(at, name, AT_SYMLINK_NOFOLLOW, STATX_BASIC_STATS, &stat) != 0 || !opened_has_to(&stat))
+        return;
+    const int fd = sys_openat(at, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+    if (fd < 0)
+        return;
+    opened_give_mode(fd, opened_mode(stat.stx_mode));
+    sys_close(fd);
+}
+
+void opened_open_mirror(int branch, const char *mirror)
+{
+    char buffer[4096] __attribute__((aligned(8)));
+    struct disk_scan scan;
+    const struct disk_name *one;
+    opened_open_directory(branch, mirror);
+    if (disk_scan_init(&scan, branch, mirror, buffer, sizeof buffer) < 0)
+        return;
+    while (disk_scan_next(&scan, &one) > 0)
+        opened_open_directory(scan.fd, one->name);
+    disk_scan_finish(&scan);
 }

@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#include "base/sys.h"
 #include "index/record.h"
 
 struct opened_directory;
@@ -30,7 +31,11 @@ void opened_init(struct opened *, const char *root);
 void opened_finish(struct opened *);
 /* Is it one of them that nobody has given another mode since it was opened? Its mode before, without its type. */
 bool opened_find(const struct opened *, struct dirid, mode_t now, mode_t *before);
+/* Is it closed to this process, which is its owner and no superuser? Others who are refused are refused by the kernel. */
+bool opened_has_to(const struct statx *);
 /* What the owner of a directory of that mode opens it to. */
 mode_t opened_mode(mode_t);
 /* The descriptor may be O_PATH. 0 or -errno. */
 int opened_give_mode(int directory, mode_t);
+/* Opens a mirror that is to go, with its leaves, which have the mode that its directory had once. */
+void opened_open_mirror(int branch, const char *mirror);
