@@ -444,7 +444,9 @@ def test_stop_exports_if_asked(shunt, root):
     assert stopped(shunt, root).check() == f"exported 2 files in 1 directory: {root} is a plain directory\n"
     assert_plain(root)
     assert (root / "d" / "f").read_text() == "data\n"
-    assert "nothing serves it" in stopped(shunt, root).err
+    for words in [], ["--all"]:
+        result = stopped(shunt, root, *words)
+        assert result.status == 1 and "nothing serves it" in result.err, result
 
 
 def test_stop_exports_what_a_session_has_left(shunt, root):

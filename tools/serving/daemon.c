@@ -383,18 +383,21 @@ int daemon_stop_all(const struct roots *roots, size_t count, const char *node)
     return answer;
 }
 
+/* What daemon_stop has answered of one that is to be served, as 0 or -1. */
+static int daemon_judge_stop(const char *root, int code)
+{
+    if (code <= 0 || site_is_off()) /* nor did `start` */
+        return code < 0 ? -1 : 0;
+    error_report("%s: nothing serves it, it has no .shunt (give the directory that 'shunt start' was given)", root);
+    return -1;
+}
+
 int daemon_stop_served(const struct roots *roots, const char *node)
 {
     int answer = 0;
-    for (size_t i = 0; i < roots->count; i++) {
-        int code = daemon_stop(roots->paths[i], node);
-        if (code > 0 && site_is_off()) /* nor did `start` */
-            code = 0;
-        if (code > 0)
-            error_report("%s: nothing serves it, it has no .shunt (give the directory that 'shunt start' was given)",
-                         roots->paths[i]);
-        answer = code != 0 ? -1 : answer;
-    }
+    for (size_t i = 0; i < roots->count; i++)
+        if (daemon_judge_stop(roots->paths[i], daemon_stop(roots->paths[i], node)) < 0)
+            answer = -1;
     return answer;
 }
 
@@ -494,17 +497,22 @@ static int daemon_stop_all_nodes(const char *root, const struct session *session
     return code == 0 ? 0 : -1;
 }
 
+static int daemon_stop_one_everywhere(const char *root)
+{
+    struct session session;
+    int error = daemon_read_session(root, &session);
+    if (error != 0)
+        return error < 0 ? -1 : daemon_judge_stop(root, daemon_stop_former(root, NULL));
+    int answer = daemon_is_tool_at_work(&session) ? daemon_stop_former(root, NULL) : daemon_stop_all_nodes(root, &session);
+    session_finish(&session);
+    return answer;
+}
+
 int daemon_stop_everywhere(const struct roots *roots)
 {
     int answer = 0;
-    for (size_t i = 0; i < roots->count; i++) {
-        struct session session;
-        int error = daemon_read_session(roots->paths[i], &session);
-        if (error < 0 ||
-            (error == 0 && !daemon_is_tool_at_work(&session) && daemon_stop_all_nodes(roots->paths[i], &session) < 0))
+    for (size_t i = 0; i < roots->count; i++)
+        if (daemon_stop_one_everywhere(roots->paths[i]) < 0)
             answer = -1;
-        if (error == 0)
-            session_finish(&session);
-    }
     return answer;
 }

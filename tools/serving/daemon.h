@@ -36,7 +36,7 @@ int daemon_start_root(const char *root, const struct daemon_options *);
  * also if there is none; 1: there is none, nor was there ever; -1 after a complaint. */
 int daemon_stop(const char *root, const char *node);
 /* Ends the session of each root: asks a daemon of this host to tell all of its session, wherever they run, and returns
- * when they have ended. 0, also if there is no session; -1 after a complaint. */
+ * when they have ended. 0, also if there is no session; -1 after a complaint, as of one that was never served. */
 int daemon_stop_everywhere(const struct roots *);
 /* Every one of them, whatever happens to the others. 0 or -1. */
 int daemon_stop_all(const struct roots *, size_t count, const char *node);
