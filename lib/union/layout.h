@@ -8,7 +8,7 @@
  *   ROOT/.shunt/README               what it is, in words
  *   ROOT/.shunt/root                 the stamp: which root this is (lib/session/stamp.h)
  *   ROOT/.shunt/session/             who serves it now (lib/session/SESSION.md)
- *   ROOT/.shunt/opened-INO-BIRTH     the mode of a directory that an export has opened (tools/opened.h)
+ *   ROOT/.shunt/opened-INO-BIRTH     the mode of a directory that an export has opened (tools/tree/opened.h)
  *   ROOT/.shunt/b/NODE.N/            the branch of a node, incarnation N
  *   ROOT/.shunt/b/NODE.N/catalogue   the names of directories as its session left them (lib/catalogue/FORMAT.md)
  *   ROOT/.shunt/b/NODE.N/LABEL-ID/   the mirror of the directory whose marker says `mirror LABEL-ID`
