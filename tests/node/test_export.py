@@ -10,6 +10,7 @@ import re
 import shutil
 import signal
 import subprocess
+import time
 
 import pytest
 
@@ -274,6 +275,24 @@ def test_a_directory_that_is_removed_meanwhile(shunt, area, again):
     shunt("export", root).check()
     assert (root / "shunt-restored" / mirror.name / "a").read_text() == "words"
     assert_plain(root)
+
+
+@pytest.mark.unsanitized
+def test_an_export_whose_claim_runs_out(shunt, area):
+    """It stands still, and cannot say then that it lives. No signal came, so none is told."""
+    root = area / "root"
+    make_one(root)
+    tracer, export = stopped_when_listed(shunt, root)
+    (root / ".shunt" / "session").rename(area / "session")
+    over = time.clock_gettime(time.CLOCK_BOOTTIME) + 16  # its last heartbeat was before
+    wait_until(lambda: time.clock_gettime(time.CLOCK_BOOTTIME) > over)
+    os.kill(export, signal.SIGCONT)
+    _, err = tracer.communicate(timeout=60)
+    assert tracer.returncode == 1 and err.startswith(f"shunt: {root}: the claim on it ran out, since "), (tracer.returncode, err)
+    (area / "session").rename(root / ".shunt" / "session")
+    shunt("export", root).check()
+    assert_plain(root)
+    assert (root / "out" / "a").read_text() == "words"
 
 
 @pytest.mark.unsanitized

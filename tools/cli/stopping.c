@@ -63,7 +63,7 @@ void stopping_set_lease(uint64_t until)
 int stopping(void)
 {
     if (came == 0 && clock_boot() >= __atomic_load_n(&lease, __ATOMIC_ACQUIRE))
-        came = SIGALRM;
+        came = STOPPING_LEASE;
     return came;
 }
 

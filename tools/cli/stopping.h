@@ -5,11 +5,14 @@
 /* SIGINT, SIGTERM and SIGHUP ask long work to end between two steps. What catches them may be called by what does, too: the
  * signal is one for all of them. */
 
+#include <signal.h>
 #include <stdint.h>
 #include <sys/types.h>
 
 void stopping_catch(void);
-/* The signal that came, or 0; SIGALRM when the lease is over (clock_boot; UINT64_MAX: it has no end), from any thread. */
+#define STOPPING_LEASE SIGALRM /* which is not caught: no signal came */
+/* The signal that came, or 0; STOPPING_LEASE when the lease is over (clock_boot; UINT64_MAX: it has no end), from any thread.
+ */
 void stopping_set_lease(uint64_t until);
 int stopping(void);
 /* The same, and it is forgotten: what follows is done, unless another one comes. */

@@ -78,6 +78,12 @@ static int command_fsck_check_held(struct fsck *fsck)
     int signal = stopping_release();
     if (signal == 0)
         return status;
+    if (signal == STOPPING_LEASE) {
+        error_report("%s: the claim on it ran out, since this process, or the file system, stood still; nothing is lost (run "
+                     "this again)",
+                     fsck->root.path);
+        return FSCK_BAD;
+    }
     error_report("%s: the check was interrupted, nothing is lost (run this again)", fsck->root.path);
     return 128 + signal;
 }

@@ -868,6 +868,12 @@ static void export_tell(struct export *export, bool complete)
 
 static int export_interrupted(const struct export *export, int signal)
 {
+    if (signal == STOPPING_LEASE) {
+        error_report("%s: the claim on it ran out, since this process, or the file system, stood still; nothing is lost (run "
+                     "'shunt export %s' to go on)",
+                     export->root.path, export->root.path);
+        return STATUS_FAILED;
+    }
     error_report("%s: the export was interrupted, nothing is lost (run 'shunt export %s' to go on)", export->root.path,
                  export->root.path);
     return 128 + signal;
