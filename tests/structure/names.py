@@ -3,7 +3,7 @@
 # SPDX-FileCopyrightText: The shunt authors
 """names.py [TOP]: the names of functions, as a backtrace shows them.
 
-In lib/, daemon/ and tools/ a static function begins with the name of its file, or with its last words (rename_fence.c:
+In lib/, daemon/ and tools/ a static function begins with the name of its file, or with its first words (rename_fence.c:
 rename_fence_lift); in all of the tree none has a one-word name. Prints those that do not hold to it; exit status 1 if
 there are any."""
 
