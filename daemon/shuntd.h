@@ -142,6 +142,8 @@ struct shuntd {
     uint64_t next_heartbeat;                   /* monotonic */
     uint64_t stalled;                          /* monotonic, when it was last seen to be held up; 0: it never was */
     int heartbeat_failed;                      /* how the last one did, 0: it did not */
+    int write_failed, read_failed;             /* how the session's last epoch was written and read, 0: it was */
+    uint64_t next_write;                       /* monotonic: where it was not written, when that is tried again */
     uint64_t joined;                           /* clock_boot, before the heartbeat that came with it */
     bool cut_off;                              /* the session has gone on without this daemon: it may decide nothing any more */
     struct failure_detector *failure_detector; /* of others' heartbeats (membership/failure_detector.h) */

@@ -124,12 +124,11 @@ static int homes_publish_epoch(struct shuntd *shuntd, bool moves)
     if (moves)
         shuntd->session.moved = shuntd->session.epoch + 1;
     int code = session_revise(shuntd->root.path, &shuntd->session);
+    session_view_note_write(shuntd, code, "the homes of names cannot be written");
     if (code == 0)
         return session_view_adopt(shuntd);
     shuntd->session.moved = before;
     roles_restore(&shuntd->session, shuntd->parts);
-    if (code != -ESTALE)
-        log_warning("session: the homes of names cannot be written: %s", strerror(-code));
     return session_view_reread(shuntd);
 }
 
@@ -219,7 +218,7 @@ int homes_step(struct shuntd *shuntd)
         code = delegation_leave(shuntd);
     if (code == 0 && homes_has_done_its_part(shuntd))
         home_collectives_ready(shuntd->home, &shuntd->checks);
-    if (code != 0 || homes_has_nothing_to_lead(shuntd))
+    if (code != 0 || homes_has_nothing_to_lead(shuntd) || session_view_waits_to_write(shuntd))
         return code;
     uint16_t first = roles_first(&shuntd->session);
     if (first == 0)
@@ -242,7 +241,8 @@ bool homes_are_moving(const struct shuntd *shuntd)
 
 bool homes_are_due(const struct shuntd *shuntd)
 {
-    return shuntd->moved && shuntd->me.address_size > 0 && roles_first(&shuntd->session) == shuntd->me.number;
+    return shuntd->moved && shuntd->me.address_size > 0 && roles_first(&shuntd->session) == shuntd->me.number &&
+           !session_view_waits_to_write(shuntd);
 }
 
 /* What processes of this node may take from the index: "absent" of names in these shards. */
@@ -282,7 +282,7 @@ bool homes_may_leave(struct shuntd *shuntd)
         return false;
     if (me->home == SESSION_GUEST || me->home == SESSION_GONE)
         return operation_count(shuntd->home) == 0 && !collective_is_under_way(shuntd) && !peers_wait(shuntd->peers);
-    if (me->home == SESSION_HOME && !delegation_has_any(shuntd)) {
+    if (me->home == SESSION_HOME && !delegation_has_any(shuntd) && !session_view_waits_to_write(shuntd)) {
         me->home = SESSION_LEAVING;
         homes_publish_epoch(shuntd, false);
     }

@@ -21,6 +21,29 @@
 #include "rpc/peer_rpc.h"
 #include "rpc/receive.h"
 
+#define WRITE_PAUSE CLOCK_SECOND /* before what could not be written is written again */
+
+/* A file system that is full, or fails, may do so for long: said once. */
+static void session_view_note(int *last, int code, const char *what)
+{
+    if (code != 0 && code != *last)
+        log_warning("session: %s: %s", what, strerror(-code));
+    *last = code;
+}
+
+void session_view_note_write(struct shuntd *shuntd, int code, const char *what)
+{
+    if (code == -ESTALE) /* somebody else's came first: that it was written is not said */
+        return;
+    session_view_note(&shuntd->write_failed, code, what);
+    shuntd->next_write = code != 0 ? shuntd->now + WRITE_PAUSE : 0;
+}
+
+bool session_view_waits_to_write(const struct shuntd *shuntd)
+{
+    return shuntd->now < shuntd->next_write;
+}
+
 bool session_view_waits(const struct shuntd *shuntd)
 {
     return operation_count(shuntd->home) > 0 || collective_is_under_way(shuntd) || peers_wait(shuntd->peers) ||
@@ -145,9 +168,8 @@ static int session_view_read(struct shuntd *shuntd, bool anyhow)
     struct session session;
     int code = session_read(shuntd->root.path, &session);
     shuntd->cut_off |= code == 0 && session.id != shuntd->session.id;
+    session_view_note(&shuntd->read_failed, code, "cannot be read"); /* the file system may be back with the next frame */
     if (code != 0 || session.id != shuntd->session.id || (session.epoch <= shuntd->session.epoch && !anyhow)) {
-        if (code != 0) /* the file system may be back with the next frame */
-            log_warning("session: cannot be read: %s", strerror(-code));
         session_finish(&session);
         return 0;
     }
@@ -197,7 +219,7 @@ static int session_view_revise(struct shuntd *shuntd)
 
 int session_view_publish_address(struct shuntd *shuntd)
 {
-    if (shuntd->me.address_size > 0 || !peers_is_open(shuntd->peers))
+    if (shuntd->me.address_size > 0 || !peers_is_open(shuntd->peers) || session_view_waits_to_write(shuntd))
         return 0;
     int code = session_view_revise(shuntd);
     while (code == -ESTALE) { /* somebody joined meanwhile */
@@ -205,10 +227,8 @@ int session_view_publish_address(struct shuntd *shuntd)
             return code;
         code = session_view_revise(shuntd);
     }
-    if (code == 0)
-        return session_view_adopt(shuntd);
-    log_warning("session: the address of this daemon cannot be written: %s", strerror(-code));
-    return 0;
+    session_view_note_write(shuntd, code, "the address of this daemon cannot be written");
+    return code == 0 ? session_view_adopt(shuntd) : 0;
 }
 
 /* Coming: what is asked of a home here is waited for, since nothing else is to be done. */

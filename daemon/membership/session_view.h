@@ -26,6 +26,10 @@ int session_view_adopt(struct shuntd *);
 int session_view_refresh(struct shuntd *);
 /* Takes what is in force, whatever shuntd->session says. */
 int session_view_reread(struct shuntd *);
+/* How an epoch was written, or `what` was not (homes.c writes some, too): said once. -ESTALE says nothing. */
+void session_view_note_write(struct shuntd *, int code, const char *what);
+/* One could not be written: it is too early to try again. */
+bool session_view_waits_to_write(const struct shuntd *);
 /* This daemon is no member any more: the others hear of it at once. */
 void session_view_leave(struct shuntd *);
 /* Once the fabric is open, the session is told where this daemon is reached; till then nobody can join. 0 or

@@ -2,9 +2,14 @@
 # SPDX-FileCopyrightText: The shunt authors
 """Nodes that join a session whose first daemon is not ready for them."""
 
+import errno
+import os
+import pathlib
+import signal
 import subprocess
 
 import conftest
+import pytest
 from daemons import epoch_lines
 
 
@@ -71,3 +76,45 @@ def test_the_first_ends_in_order_before_its_network_is_open(session, tmp_path):
     session.wait_for(lambda: session.homes() == ["b"])
     session.stop("b")
     assert not (tmp_path / "kept").exists()
+
+
+@pytest.fixture
+def small(session):
+    """A session whose root is a file system of its own, of 4 MB."""
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "none", session.root], check=True)
+    yield session
+    (session.root / "full").unlink(missing_ok=True)
+    session.tool("stop", "--root", session.root)
+    subprocess.run(["umount", "-l", session.root], check=True)
+
+
+def fill(path):
+    with open(path, "wb") as file:
+        try:
+            while True:
+                file.write(bytes(1 << 16))
+                file.flush()
+        except OSError as error:
+            assert error.errno == errno.ENOSPC
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")
+def test_a_file_system_is_full_as_a_node_joins(small):
+    """What is written last, that the node is a home, is written once there is room; the log says once that there was none."""
+    session, full = small, small.root / "full"
+    session.start("a", "b")
+    assert session.homes() == ["a", "b"]
+    waits, log = session.member("b")["pid"], pathlib.Path(session.member("a")["run_dir"]) / "log"
+    conftest.one_node.stand_still(waits)
+    joining = session.begin("start", "c", "--placement", "branch")
+    session.wait_for(lambda: (session.member("c") or {}).get("home") == "coming")
+    fill(full)
+    os.kill(waits, signal.SIGCONT)
+    session.wait_for(lambda: "cannot be written" in log.read_text())
+    for _ in range(20):
+        session.status("--node", "a")
+    assert log.read_text().count("cannot be written") == 1
+    full.unlink()
+    assert joining.wait(60) == 0 and session.homes() == ["a", "b", "c"]
+    session.sh("c", "touch made")
+    assert session.names("a") == ["made"]
