@@ -214,34 +214,62 @@ static struct coordinator_call *coordinator_asks_nobody(struct shuntd *shuntd, u
 struct waited_for {
     struct dirid *dirs; /* NULL: they are only counted */
     size_t count;
+    uint16_t member;
 };
+
+static void coordinator_note_dir(struct waited_for *waited, const struct home_dir *dir)
+{
+    if (waited->dirs != NULL)
+        waited->dirs[waited->count] = dir->id;
+    waited->count++;
+}
 
 static void coordinator_note_waited_for(struct home_dir *dir, void *context)
 {
     struct waited_for *waited = context;
     if (dir->coordinator == NULL || dir->coordinator->in_request || list_empty(&dir->coordinator->queued))
         return;
-    if (waited->dirs != NULL)
-        waited->dirs[waited->count] = dir->id;
-    waited->count++;
+    coordinator_note_dir(waited, dir);
 }
 
-int coordinator_resume_all(struct shuntd *shuntd)
+static void coordinator_note_closed(struct home_dir *dir, void *context)
 {
-    struct waited_for waited = {0};
+    struct waited_for *waited = context;
+    const struct home_coordinator *coordinator = dir->coordinator;
+    if (coordinator != NULL && coordinator->closing &&
+        (coordinator->closed_for == waited->member || coordinator->closed_for == 0))
+        coordinator_note_dir(waited, dir);
+}
+
+/* With each directory that is noted. */
+static int coordinator_each(struct shuntd *shuntd, uint16_t member, void (*note)(struct home_dir *, void *),
+                            int (*each)(struct shuntd *, struct dirid))
+{
+    struct waited_for waited = {.member = member};
     int code = 0;
-    home_dirs_each(shuntd->home, coordinator_note_waited_for, &waited);
+    home_dirs_each(shuntd->home, note, &waited);
     if (waited.count == 0)
         return 0;
     waited.dirs = malloc(waited.count * sizeof *waited.dirs);
     if (waited.dirs == NULL)
         return -ENOMEM;
     waited.count = 0;
-    home_dirs_each(shuntd->home, coordinator_note_waited_for, &waited);
+    home_dirs_each(shuntd->home, note, &waited);
     for (size_t i = 0; i < waited.count && code == 0; i++)
-        code = coordinator_resume(shuntd, waited.dirs[i]);
+        code = each(shuntd, waited.dirs[i]);
     free(waited.dirs);
     return code;
+}
+
+int coordinator_resume_all(struct shuntd *shuntd)
+{
+    return coordinator_each(shuntd, 0, coordinator_note_waited_for, coordinator_resume);
+}
+
+/* Where it is not known whose rmdir that is, and it is not over, the file system says whether anything has come since. */
+int coordinator_member_gone(struct shuntd *shuntd, uint16_t member)
+{
+    return coordinator_each(shuntd, member, coordinator_note_closed, coordinator_thaw);
 }
 
 int coordinator_resubmit(struct shuntd *shuntd)

@@ -56,6 +56,8 @@ int coordinator_dir_created(struct shuntd *, struct dirid, const char *path);
 int coordinator_resubmit(struct shuntd *);
 /* What waits at this coordinator is looked at again. 0 or a fatal -errno. */
 int coordinator_resume_all(struct shuntd *);
+/* That one is no member any more: what its processes were about to remove is thawed. 0 or a fatal -errno. */
+int coordinator_member_gone(struct shuntd *, uint16_t member);
 
 /* While a member is silent for longer than the deadline, requests that wait for a directory to be loaded are told so
  * (-ETIMEDOUT) and may be repeated; what is under way goes on. 0 or a fatal -errno. */

@@ -129,6 +129,7 @@ static int freeze_closed(struct shuntd *shuntd, void *context, const struct coll
     }
     free(freeze);
     dir->coordinator->closing = true;
+    dir->coordinator->closed_for = question->member;
     dir->coordinator->in_request = false;
     int code = coordinator_result(shuntd, question, 0);
     return code == 0 ? coordinator_resume(shuntd, id) : code;

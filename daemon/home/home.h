@@ -53,7 +53,8 @@ struct home_coordinator {
     bool loaded;               /* its homes have all its names */
     bool created_empty;        /* it is empty: this session made it, and nobody has used it yet */
     bool in_request;           /* a question about the directory as a whole is being worked on */
-    bool closing;              /* it is about to be removed */
+    bool closing;              /* it is about to be removed, */
+    uint16_t closed_for;       /* by a process of that member's; 0: of one that only a coordinator before knew */
     bool retries_removal;      /* a name that was claimed is free now: the rmdir is tried again */
     bool recalling;            /* ... that is: it is to be given back (coordinator/delegation.h) */
     bool sharded;              /* its names were handed to their homes: not only nodes[0] may have some */

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/hook.h"
 #include "base/log.h"
 #include "coordinator/delegation.h"
 #include "coordinator/dir_times.h"
@@ -182,7 +183,7 @@ static int homes_lead(struct shuntd *shuntd)
         roles_finish(&shuntd->session);
         return homes_publish_epoch(shuntd, false);
     }
-    if (roles_change(&shuntd->session))
+    if (!BROKEN("guests-stay") && roles_change(&shuntd->session))
         return homes_publish_epoch(shuntd, true);
     shuntd->route.settled = true;
     return 0;

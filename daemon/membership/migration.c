@@ -245,6 +245,7 @@ static int migration_take_coordinator(struct shuntd *shuntd, const struct messag
     coordinator->loaded = part->migrated_coordinator.loaded;
     coordinator->created_empty = part->migrated_coordinator.created_empty;
     coordinator->closing = part->migrated_coordinator.closing;
+    coordinator->closed_for = 0;
     coordinator->sharded = part->migrated_coordinator.sharded;
     coordinator->delegation = coordinator->node_count == 1 ? part->migrated_coordinator.delegation : 0;
     if (coordinator->delegation != 0 && !session_has(&shuntd->session, coordinator->nodes[0]))

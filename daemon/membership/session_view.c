@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "coordinator/coordinator.h"
 #include "coordinator/delegation.h"
 #include "coordinator/rename_fence.h"
 #include "home/home.h"
@@ -116,6 +117,8 @@ static int session_view_remove_members(struct shuntd *shuntd)
         code = collective_gone(shuntd, member);
         if (code == 0)
             code = delegation_member_gone(shuntd, member);
+        if (code == 0)
+            code = coordinator_member_gone(shuntd, member);
         rename_fence_gone(shuntd, member);
         if (code == 0)
             code = shuntd->membership_handlers->settle_member(shuntd, member);

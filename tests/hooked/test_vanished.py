@@ -429,3 +429,21 @@ def test_a_watched_directory_stays_in_the_trunk_when_a_home_crashes(stage, crash
         assert stage.does(node, f"make('by-{node}')") == "None"
     assert sorted(os.listdir(stage.out)) == ["by-a", "by-b", "by-c"]
     ends.touch()
+
+
+def test_a_directory_that_a_guest_was_about_to_remove_can_be_used(stage):
+    """Its daemon, home of nothing yet, crashes, and the process is killed: nothing is read again for that."""
+    held = stage.meeting()
+    stage.session.start("a", SHUNT_BREAK="guests-stay")
+    stage.session.start("b")
+    assert stage.session.member("b")["home"] == "no"
+    assert stage.does("a", "(os.mkdir('d'), make('d/f'), os.unlink('d/f'))[0]") == "None"
+    removal = stage.call("b", "os.rmdir('d')", held.at("rmdir-held"))
+    held.reached()
+    before = stage.daemons()["b"]
+    stage.crash("b")
+    os.killpg(removal.process.pid, signal.SIGKILL)
+    conftest.wait_until(lambda: stage.daemons().get("b", before) != before, "the next daemon of b")
+    assert stage.does("a", "make('d/n', 'text')") == "None"
+    assert stage.does("b", "read('d/n')") == "text"
+    assert stage.does("b", "os.unlink('d/n'), os.rmdir('d')") == "(None, None)"
