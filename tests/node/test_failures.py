@@ -392,6 +392,25 @@ def as_nobody(directory):
                    prefix=["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"])
 
 
+# Calls of a process of root's that has become another user, before and after a line on standard input.
+BECOMES_ANOTHER = """
+import errno, os, sys
+os.chdir(sys.argv[1])
+open("before", "w").close()
+os.setgid(int(sys.argv[2])), os.setuid(int(sys.argv[2]))
+def tried(call):
+    try:
+        call()
+        return "ok"
+    except OSError as error:
+        return errno.errorcode[error.errno]
+for number in 1, 2:
+    print(tried(lambda: os.listdir()), tried(lambda: os.stat("before")), tried(lambda: open(f"new-{number}", "x").close()),
+          tried(lambda: os.mkdir("d") or os.rmdir("d")), flush=True)
+    sys.stdin.readline()
+"""
+
+
 if IS_SUPERUSER:
 
     def test_a_session_of_another_user(everybodys):
@@ -410,6 +429,21 @@ if IS_SUPERUSER:
         where = theirs.tool("where", theirs.root / "out" / "file").check().strip()
         assert run([*theirs.prefix, "cat", where]).check() == "words\n"
         assert mine.names("out") == ["file"]
+        mine.stop().check()
+
+    def test_a_daemon_that_crashes_after_a_process_has_become_another_user(everybodys):
+        """It goes on with the one that it knows, and cannot reach the next one, whose channel is another user's."""
+        mine = Session(Shunt(everybodys / "build"), everybodys / "root", everybodys / "run")
+        mine.start().check()
+        process = mine.popen(PYTHON, "-c", BECOMES_ANOTHER, mine.root / "out", NOBODY, stdin=subprocess.PIPE,
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        assert process.stdout.readline() == "ok ok ok ok\n"
+        mine.crash_daemon()
+        answers, said = process.communicate("\n", timeout=60)
+        assert answers == "EIO EIO EIO EIO\n"
+        (line,) = said.splitlines()
+        assert line.startswith(f"shunt: {mine.root}: served for another user, number 0 (")
+        assert mine.names("out") == ["before", "new-1"], "nothing was made in the trunk"
         mine.stop().check()
 
     def test_a_program_in_a_directory_that_has_been_closed(everybodys):
