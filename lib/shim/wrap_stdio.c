@@ -75,6 +75,14 @@ static void wrap_stdio_short_mode(const char *mode, int flags, char to[8])
 #define ANY_FILE "/dev/null"
 #define MODE_SIZE 64
 
+/* As fopen and freopen do. */
+static void wrap_stdio_go_to_end(int fd, int flags)
+{
+    if ((flags & (O_APPEND | O_ACCMODE)) == (O_APPEND | O_WRONLY))
+        sys_lseek(fd, 0, SEEK_END);
+}
+
+/* By a copy, as freopen does: the stream keeps its number. */
 static FILE *wrap_stdio_replace(FILE *stream, int fd, int flags)
 {
     const int to = fileno(stream);
@@ -84,8 +92,7 @@ static FILE *wrap_stdio_replace(FILE *stream, int fd, int flags)
         errno = (int)-code;
         return NULL;
     }
-    if ((flags & (O_APPEND | O_ACCMODE)) == (O_APPEND | O_WRONLY)) /* as freopen does */
-        sys_lseek(to, 0, SEEK_END);
+    wrap_stdio_go_to_end(to, flags);
     return stream;
 }
 
@@ -94,16 +101,19 @@ static bool wrap_stdio_converts(const char *mode)
     return text_find(mode, ",ccs=") != NULL;
 }
 
+/* With the descriptor itself: to close any of the file would lose the locks that the process has there (fcntl). */
 static FILE *wrap_stdio_converted(int fd, const char *mode)
 {
     char plain[MODE_SIZE];
     wrap_stdio_without_x(mode, plain, sizeof plain);
     FILE *stream = REAL(fopen)(ANY_FILE, plain);
-    if (stream != NULL)
-        stream = wrap_stdio_replace(stream, fd, wrap_stdio_flags_of(mode));
     int saved = errno;
-    sys_close(fd);
+    sys_close(stream != NULL ? fileno(stream) : fd);
     errno = saved;
+    if (stream == NULL)
+        return NULL;
+    stream->_fileno = fd;
+    wrap_stdio_go_to_end(fd, wrap_stdio_flags_of(mode));
     return stream;
 }
 
@@ -119,8 +129,7 @@ static FILE *wrap_stdio_stream_on(int fd, const char *mode)
     char plain[8];
     const int flags = wrap_stdio_flags_of(mode);
     wrap_stdio_short_mode(mode, flags, plain);
-    if (*mode == 'a' && (flags & O_ACCMODE) == O_WRONLY) /* as fopen does */
-        sys_lseek(fd, 0, SEEK_END);
+    wrap_stdio_go_to_end(fd, flags);
     FILE *stream = fdopen(fd, plain);
     if (stream == NULL)
         sys_close(fd);

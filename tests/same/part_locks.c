@@ -19,6 +19,7 @@
 #include <sys/wait.h>
 #include <sys/xattr.h>
 #include <unistd.h>
+#include <wchar.h>
 
 #include "fixture.h"
 #include "scenario.h"
@@ -171,6 +172,30 @@ static long locked_through_all_calls(void)
     move_by_name();
     rename("dir", "renamed");
     detail(" rename of its directory %ld", in_child(held_from, "renamed/held"));
+    return close(held);
+}
+
+/* A stream with a character set is opened once, as any other: with the next number, and nothing is closed. */
+static long locked_through_streams(void)
+{
+    static const char *const modes[] = {"r", "r,ccs=UTF-8", "r+,ccs=UTF-8", "a,ccs=UTF-8", "ae,ccs=UTF-8"};
+    int held = locks_opened("dir/held", O_RDWR | O_CREAT | O_EXCL);
+    if (write(held, "text\n", 5) != 5 || locks_lock(held, F_SETLK, F_WRLCK, 7, 1) < 0)
+        return -1;
+    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
+        FILE *stream = fopen("dir/held", modes[i]);
+        if (stream == NULL)
+            return -1;
+        detail(" %s: next %d, flags %d, at %lld,", modes[i], fileno(stream) - held, fcntl(fileno(stream), F_GETFD),
+               (long long)lseek(fileno(stream), 0, SEEK_CUR));
+        still_held("still");
+        if (modes[i][0] == 'r')
+            detail(" reads %d", fgetwc(stream));
+        else
+            detail(" writes %d", fputwc(L'x', stream) == L'x' && fflush(stream) == 0);
+        fclose(stream);
+        locks_lock(held, F_SETLK, F_WRLCK, 7, 1);
+    }
     return close(held);
 }
 
@@ -450,6 +475,7 @@ static const struct scenario scenarios[] = {
     {"flock, in a child", flocked_in_a_child},
     {"fcntl, by all names", locked_by_names},
     {"fcntl, through all calls", locked_through_all_calls},
+    {"fcntl, through streams", locked_through_streams},
     {"fcntl, of descriptions", locked_descriptions},
     {"fcntl, waited for", waited_for},
     {"lease", locks_leased},
