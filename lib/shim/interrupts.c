@@ -33,7 +33,7 @@ static bool interrupts_may_have_terminal(void)
     return terminal > 0;
 }
 
-static bool interrupts_may_do_harm(void)
+bool interrupts_may_do_harm(void)
 {
     const struct interrupts_state *state = &shim_state.interrupts;
     return !state->are_seen || __atomic_load_n(&state->handled, __ATOMIC_RELAXED) != 0 || process_is_filtered() ||

@@ -32,6 +32,8 @@ struct interrupts_held {
 void interrupts_start(void);
 /* Before a handler is set. Async-signal-safe, thread-safe. */
 void interrupts_will_be_handled(void);
+/* May a signal come whose handler has to do with what the library has under way? Async-signal-safe, thread-safe. */
+bool interrupts_may_do_harm(void);
 /* Lets no signal in, if one could do harm, until interrupts_let. Async-signal-safe, thread-safe. */
 struct interrupts_held interrupts_hold(void);
 void interrupts_let(struct interrupts_held);

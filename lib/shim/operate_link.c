@@ -231,6 +231,17 @@ static int operate_link_out(struct operate_link *l)
     return (int)TARGET_CALL(from, sys_linkat(from->real_at, from->real_path, to->at, to->path, l->flags & ~AT_SYMLINK_FOLLOW));
 }
 
+/* What the call has is given back before a signal comes in, whose handler may leave it (siglongjmp). */
+static int operate_link_alone(struct operate_link *l)
+{
+    const int code = operate_link_once(l);
+    if (code != TARGET_RETRY) {
+        side_done(l->from);
+        side_done(l->to);
+    }
+    return code;
+}
+
 /* The new name is not ours by now. */
 static int operate_link_elsewhere(struct operate_link *l)
 {
@@ -259,7 +270,7 @@ int operate_link(struct side *from, struct side *to, int flags)
         code = operate_link_out(&link);
     else
         do
-            code = CLAIM_UNINTERRUPTED(operate_link_once(&link));
+            code = CLAIM_UNINTERRUPTED(operate_link_alone(&link));
         while (code == TARGET_RETRY && (code = side_follow_again(to, TARGET_RETRY)) == TARGET_RETRY);
     if (code == SIDE_FOREIGN)
         return operate_link_elsewhere(&link);

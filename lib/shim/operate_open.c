@@ -155,6 +155,15 @@ static int operate_open_new(struct target *t, int flags, mode_t mode, uint16_t w
     return target_has_moved(t, &result) ? TARGET_RETRY : (int)result;
 }
 
+/* What the call has is given back before a signal comes in, whose handler may leave it (siglongjmp). */
+static int operate_open_new_alone(struct target *t, int flags, mode_t mode, uint16_t where)
+{
+    const int fd = operate_open_new(t, flags, mode, where);
+    if (fd != TARGET_RETRY && fd != -EACCES)
+        target_done(t);
+    return fd;
+}
+
 static int operate_open_once(struct target *t, int flags, mode_t mode)
 {
     if ((flags & O_CREAT) && t->slash)
@@ -166,9 +175,10 @@ static int operate_open_once(struct target *t, int flags, mode_t mode)
     } else if (!(flags & O_CREAT)) {
         return (int)TARGET_CALL(t, sys_openat(t->real_at, t->real_path, flags, mode));
     }
-    int fd = CLAIM_UNINTERRUPTED(operate_open_new(t, flags, mode, 0));
+    int fd = CLAIM_UNINTERRUPTED(operate_open_new_alone(t, flags, mode, 0));
     /* This process may make it in the trunk alone (Landlock), or nowhere. */
-    return fd == -EACCES && target_was_away(t) ? CLAIM_UNINTERRUPTED(operate_open_new(t, flags, mode, MESSAGE_TRUNK)) : fd;
+    return fd == -EACCES && target_was_away(t) ? CLAIM_UNINTERRUPTED(operate_open_new_alone(t, flags, mode, MESSAGE_TRUNK))
+                                               : fd;
 }
 
 /* What came under the name since it was looked for may be a symbolic link, which leads the call to another name. Or its path
@@ -245,6 +255,14 @@ static int operate_open_make_once(struct target *t, const struct made *what)
     return code;
 }
 
+static int operate_open_make_alone(struct target *t, const struct made *what)
+{
+    const int code = operate_open_make_once(t, what);
+    if (code != TARGET_RETRY)
+        target_done(t);
+    return code;
+}
+
 static int operate_open_make_here(struct target *t, const struct made *what)
 {
     int code;
@@ -256,7 +274,7 @@ static int operate_open_make_here(struct target *t, const struct made *what)
             code = operate_open_make_at(t->at, t->path, what);
     } else {
         do
-            code = CLAIM_UNINTERRUPTED(operate_open_make_once(t, what));
+            code = CLAIM_UNINTERRUPTED(operate_open_make_alone(t, what));
         while (code == TARGET_RETRY && !t->unseen);
     }
     return code;

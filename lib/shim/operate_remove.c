@@ -87,6 +87,15 @@ static int operate_remove_unlink_known(struct target *t)
     return code;
 }
 
+/* What the call has is given back before a signal comes in, whose handler may leave it (siglongjmp). */
+static int operate_remove_unlink_alone(struct target *t)
+{
+    const int code = operate_remove_unlink_known(t);
+    if (code != TARGET_RETRY)
+        target_done(t);
+    return code;
+}
+
 /* A name that is being replaced has the type of what was there before: it is waited for. */
 static int operate_remove_unlink_here(struct target *t)
 {
@@ -96,7 +105,7 @@ static int operate_remove_unlink_here(struct target *t)
     else if (code == 0 && t->slash)
         code = sys_unlinkat(t->at, t->path, 0);
     else if (code == 0)
-        code = CLAIM_UNINTERRUPTED(operate_remove_unlink_known(t));
+        code = CLAIM_UNINTERRUPTED(operate_remove_unlink_alone(t));
     return code;
 }
 
@@ -151,11 +160,11 @@ static int operate_remove_rmdir_no_directory(struct target *t)
     return target_parent_is_writable(t) ? -ENOTDIR : -EACCES;
 }
 
-static int operate_remove_rmdir_here(struct target *t)
+static int operate_remove_rmdir_settled(struct target *t)
 {
     struct statx stat;
-    int code = target_settled(t);
-    if (code == 0 && (code = target_place_at(t, NULL, 0)) == 0 && (code = target_pin(t)) == TARGET_RETRY)
+    int code = target_place_at(t, NULL, 0);
+    if (code == 0 && (code = target_pin(t)) == TARGET_RETRY)
         return code;
     HOOK("rmdir-pinned");
     if (code == 0 && t->found.known && t->found.entry.type == DT_LNK)
@@ -163,11 +172,18 @@ static int operate_remove_rmdir_here(struct target *t)
     if (code == 0)
         code = root_of_stat(t->root, t->real_at, t->real_path, &stat);
     if (code == 0 && S_ISDIR(stat.stx_mode))
-        code =
-            dirid_equal(dirid_of(&stat), t->root->id) ? -EBUSY : CLAIM_UNINTERRUPTED(operate_remove_rmdir_directory(t, &stat));
+        code = dirid_equal(dirid_of(&stat), t->root->id) ? -EBUSY : operate_remove_rmdir_directory(t, &stat);
     else
         code = operate_remove_rmdir_no_directory(t);
+    if (code != TARGET_RETRY)
+        target_done(t);
     return code;
+}
+
+static int operate_remove_rmdir_here(struct target *t)
+{
+    const int code = target_settled(t);
+    return code == 0 ? CLAIM_UNINTERRUPTED(operate_remove_rmdir_settled(t)) : code;
 }
 
 int operate_rmdir(struct target *t)

@@ -334,6 +334,17 @@ static int operate_rename_attempt(struct rename *r)
     }
 }
 
+/* What the call has is given back before a signal comes in, whose handler may leave it (siglongjmp). */
+static int operate_rename_alone(struct rename *r)
+{
+    const int code = operate_rename_attempt(r);
+    if (code != TARGET_RETRY) {
+        side_done(r->from);
+        side_done(r->to);
+    }
+    return code;
+}
+
 static enum rename_where operate_rename_where(const struct side *from, const struct side *to)
 {
     if (!from->is_managed || !to->is_managed)
@@ -363,7 +374,7 @@ int operate_rename(struct side *from, struct side *to, unsigned flags)
     struct rename rename = {.from = from, .to = to, .flags = flags, .where = operate_rename_where(from, to)};
     int code = rename_checks_paths(&rename);
     while (code == 0) {
-        code = CLAIM_UNINTERRUPTED(operate_rename_attempt(&rename));
+        code = CLAIM_UNINTERRUPTED(operate_rename_alone(&rename));
         if (code != TARGET_RETRY)
             break;
         code = operate_rename_follow_again(&rename);

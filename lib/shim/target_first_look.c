@@ -11,12 +11,15 @@
 #include "base/sys.h"
 #include "shim/beside.h"
 #include "shim/dead_end.h"
+#include "shim/interrupts.h"
 #include "shim/root_of.h"
 
 int target_see_parent(struct scratch *s, int at, bool may_pin)
 {
     const char *text = s->text[0];
-    const int pin = may_pin && target_pin_is_likely() ? sys_openat(at, text, O_PATH | O_DIRECTORY | O_CLOEXEC, 0) : -1;
+    const int pin = may_pin && target_pin_is_likely() && !interrupts_may_do_harm()
+                        ? sys_openat(at, text, O_PATH | O_DIRECTORY | O_CLOEXEC, 0)
+                        : -1;
     const int code = pin >= 0 ? root_of_see(s, pin, "", AT_EMPTY_PATH) : root_of_see(s, at, text, 0);
     s->seen.pin = pin < 0 ? -1 : pin;
     return code;

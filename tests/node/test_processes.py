@@ -60,6 +60,12 @@ def test_a_handler_works_on_files_while_the_program_does(same, mode):
     assert same("signals", mode) == "handled enough: 1\nwrong in handler: 0, in program: 0\n"
 
 
+@unsanitized
+def test_a_handler_leaves_what_it_came_into(same):
+    said = same("signals", "left")
+    assert said == "descriptors left open: 0\nhandled enough: 1\nwrong in handler: 0, in program: 0\n"
+
+
 # What others see of an exec
 
 

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
 
-/* signals DIRECTORY first|storm|threads: a handler works on files while the program does. It runs on an
+/* signals DIRECTORY first|storm|threads|left: a handler works on files while the program does. It runs on an
  * alternate stack of 8 KiB, with a guard after it. Both make, look at and remove names, names of their own
  * and the same ones, in the directory and outside. Prints what each saw that no order of the calls explains.
  *
  * first: the handler is the first of the process to touch the directory. storm: a timer sends the signals.
- * threads: four threads do the program's part, each interrupted itself. */
+ * threads: four threads do the program's part, each interrupted itself. left: the handler leaves the call by siglongjmp. */
 
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -192,17 +193,66 @@ static void signals_threads(void)
         pthread_join(all[i], NULL);
 }
 
+static sigjmp_buf before;
+
+static void signals_leave(int number)
+{
+    handled++;
+    siglongjmp(before, number);
+}
+
+__attribute__((noinline)) static int signals_descriptors(void)
+{
+    int count = 0;
+    for (int fd = 0; fd < 1024; fd++)
+        count += fcntl(fd, F_GETFD) >= 0;
+    return count;
+}
+
+/* The names that a call which was left has made, or not taken away, are nobody's. */
+static void signals_work_alone(void)
+{
+    struct stat st;
+    rmdir("made");
+    rmdir("moved");
+    EXPECT(wrong_in_program, mkdir("made", 0700) == 0 && rename("made", "moved") == 0 && rmdir("moved") == 0);
+    EXPECT(wrong_in_program, stat("made", &st) < 0 && stat("moved", &st) < 0);
+}
+
+static void signals_left(void)
+{
+    const int open_before = signals_descriptors();
+    struct sigaction action = {.sa_handler = signals_leave};
+    sigaction(SIGALRM, &action, NULL);
+    start_timer();
+    while (handled < SIGNALS)
+        if (sigsetjmp(before, 1) == 0) {
+            timer_settime(timer, 0, &(struct itimerspec){{0, 0}, {0, PERIOD / 4 + random() % PERIOD}}, NULL);
+            for (;;) {
+                mkdir("made", 0700);
+                rename("made", "moved");
+                rmdir("moved");
+            }
+        }
+    timer_delete(timer);
+    signals_work_alone();
+    printf("descriptors left open: %d\n", signals_descriptors() - open_before);
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
         const char *name;
         void (*run)(void);
         unsigned signals;
-    } modes[] = {{"first", signals_first, 1}, {"storm", signals_storm, SIGNALS}, {"threads", signals_threads, SIGNALS}};
+    } modes[] = {{"first", signals_first, 1},
+                 {"storm", signals_storm, SIGNALS},
+                 {"threads", signals_threads, SIGNALS},
+                 {"left", signals_left, SIGNALS}};
     if (argc != 3 || chdir(argv[1]) != 0)
         return 2;
     set_handler();
-    for (size_t i = 0; i < 3; i++)
+    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
         if (strcmp(argv[2], modes[i].name) == 0) {
             modes[i].run();
             printf("handled enough: %d\n", handled >= modes[i].signals);
