@@ -101,6 +101,7 @@ int heartbeat_step(struct shuntd *shuntd)
 {
     uint64_t interval = heartbeat_interval(shuntd);
     if (shuntd->cut_off) {
+        HOOK("cut-off");
         log_warning("session: has gone on without this daemon, which was silent for too long");
         return -ESTALE;
     }

@@ -388,15 +388,19 @@ def test_a_lost_coordinator_does_not_judge_a_marker(stage, build, guard):
 
 @guarded("trunk-job-without-a-lease")
 def test_a_lost_coordinator_writes_no_marker(stage, build, guard):
-    """The others have loaded the directory, and go by its having none: it would keep it from being removed."""
-    held = stage.meeting()
-    stage.begin(guard, hooks=[held.seen_before_at("mark-begun")])
+    """The others have loaded the directory, and go by its having none: rmdir would be ENOTEMPTY."""
+    held, written, ends = stage.meeting(), stage.meeting(), stage.meeting()
+    stage.begin(guard, hooks=[held.seen_before_at("mark-begun"), written.seen_before_at("marker-written"), ends.at("cut-off")])
     directory = directory_ruled_by(stage, build, "c")
     late, daemon = lost_at(stage, held, f"make('{directory}/o')")
+    written.again()
     os.killpg(late.process.pid, signal.SIGKILL)  # it would make the file by the next daemon
     assert stage.does("a", f"os.listdir('{directory}')") == "[]"
     held.go()
-    goes_on(stage, "c", daemon)
+    os.kill(daemon, signal.SIGCONT)
+    written.reached()  # or not written
+    os.kill(daemon, signal.SIGKILL)
+    conftest.wait_until(lambda: stage.session.member("c") is not None, "c to be back")
     expect(guard, stage.does("a", f"os.rmdir('{directory}')") == "None")
 
 
