@@ -13,7 +13,7 @@ import re
 import sys
 
 CALLS = re.compile(r"\b(error_report|error_usage|log_line|log_warning|complain|fsck_tell|progress_line|command_one_word|"
-                   r"command_complain_option|doctor_say|program_words|names_words|epoch_add_\w+|slurm_error)\(")
+                   r"command_complain_option|doctor_say|program_words|explain_words|epoch_add_\w+|slurm_error)\(")
 # Strings that become a part of a message: the whole body of these functions and tables.
 BODIES = {
     "tools/cli/error.c": ["sentences[]"],
@@ -22,7 +22,7 @@ BODIES = {
     "tools/commands/command_status.c": ["command_status_reason(", "command_status_print_words("],
     "tools/spank/tool.c": ["tool_complain_roots("],
     "tools/repair/fsck_mirrors.c": ["fsck_mirrors_look_at_orphan("],
-    "lib/names/names.c": ["names_explain("],
+    "lib/names/explain.c": ["explain_code("],
     "lib/session/epoch.c": ["session_describe("],
     "lib/shim/program.c": ["program_about_elf(", "program_about_rights("],
     "daemon/crash.c": ["crash_report("],
