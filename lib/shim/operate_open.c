@@ -63,6 +63,12 @@ static int operate_open_no_directory(struct target *t, int fd)
     return -EISDIR;
 }
 
+static int operate_open_give(struct target *t, int flags, mode_t mode)
+{
+    target_yield_number(t);
+    return sys_openat(t->real_at, t->real_path, flags, mode);
+}
+
 /* A file that is known. -ENOENT: it is not there after all. */
 static int operate_open_known(struct target *t, int flags, mode_t mode)
 {
@@ -79,7 +85,7 @@ static int operate_open_known(struct target *t, int flags, mode_t mode)
     if ((flags & O_CREAT) && t->sticky && (code = operate_open_may_in_sticky(t)) != 0)
         return code;
     /* Without O_CREAT: a file that vanishes in between must be reserved before it is made again. */
-    code = (int)TARGET_CALL_NEAR(t, sys_openat(t->real_at, t->real_path, flags & ~(O_CREAT | O_EXCL), mode));
+    code = (int)TARGET_CALL_NEAR(t, operate_open_give(t, flags & ~(O_CREAT | O_EXCL), mode));
     return code >= 0 && (flags & (O_CREAT | O_ACCMODE)) == (O_CREAT | O_RDONLY) ? operate_open_no_directory(t, code) : code;
 }
 
@@ -123,7 +129,7 @@ static int operate_open_make_file(struct target *t, int flags, mode_t mode)
     target_come_to_leaf(t);
     do {
         HOOK("create-reserved");
-        fd = sys_openat(t->real_at, t->real_path, flags | O_CREAT | O_EXCL, mode);
+        fd = operate_open_give(t, flags | O_CREAT | O_EXCL, mode);
         if (fd >= 0 && !target_leaf_holds(t))
             fd = operate_open_take_back(t, fd);
     } while (target_goes_on(t, fd));
@@ -173,7 +179,7 @@ static int operate_open_once(struct target *t, int flags, mode_t mode)
         if (fd != -ENOENT || !(flags & O_CREAT))
             return fd;
     } else if (!(flags & O_CREAT)) {
-        return (int)TARGET_CALL(t, sys_openat(t->real_at, t->real_path, flags, mode));
+        return (int)TARGET_CALL(t, operate_open_give(t, flags, mode));
     }
     int fd = CLAIM_UNINTERRUPTED(operate_open_new_alone(t, flags, mode, 0));
     /* This process may make it in the trunk alone (Landlock), or nowhere. */
@@ -202,7 +208,7 @@ int operate_open(struct target *t, int flags, mode_t mode)
     if ((flags & (O_CREAT | O_DIRECTORY)) == (O_CREAT | O_DIRECTORY))
         fd = -EINVAL;
     else if ((flags & O_TMPFILE) == O_TMPFILE)
-        fd = (int)TARGET_CALL(t, sys_openat(t->real_at, t->real_path, flags, mode)); /* it gets no name */
+        fd = (int)TARGET_CALL(t, operate_open_give(t, flags, mode)); /* it gets no name */
     else
         do
             fd = operate_open_once(t, flags, mode);

@@ -165,6 +165,9 @@ void target_come_to_leaf(struct target *);
 /* The same for a call that takes both: the other comes there, too, if it is in that leaf, else near. target_goes_on is to be
  * asked for the first. */
 void target_come_to_one_leaf(struct target *, struct target *other);
+/* Before the kernel gives the program a descriptor: that is the lowest free number, so those that the call has for itself go
+ * out of its way. The program may count on it (close(0), then open). */
+void target_yield_number(struct target *);
 /* Was a file made or removed where its path leads? False: perhaps not, since its node was lost before, and the leaf is another
  * branch's. */
 bool target_leaf_holds(const struct target *);

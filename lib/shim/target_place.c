@@ -138,6 +138,30 @@ void target_come_to_leaf(struct target *t)
     }
 }
 
+/* As far up as the limit on descriptors allows. */
+static int target_place_raise(int fd)
+{
+    int raised = fd >= 0 && fd < NEAR_LOWEST ? -EINVAL : fd;
+    for (int lowest = NEAR_LOWEST; raised == -EINVAL && lowest > fd; lowest /= 2)
+        raised = (int)SYS3(SYS_fcntl, fd, F_DUPFD_CLOEXEC, lowest);
+    if (raised < 0)
+        return fd;
+    if (raised != fd)
+        sys_close(fd);
+    return raised;
+}
+
+void target_yield_number(struct target *t)
+{
+    const int pin = t->pin, leaf = t->by_leaf ? t->leaf_pin : -1;
+    t->pin = target_place_raise(pin);
+    t->real_at = pin >= 0 && t->real_at == pin ? t->pin : t->real_at;
+    if (leaf < 0)
+        return;
+    t->leaf_pin = target_place_raise(leaf);
+    t->real_at = t->real_at == leaf ? t->leaf_pin : t->real_at;
+}
+
 void target_come_to_one_leaf(struct target *t, struct target *other)
 {
     const char *place = target_place_behind_branches(t), *of_other = target_place_behind_branches(other);

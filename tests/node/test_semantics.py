@@ -384,3 +384,23 @@ def test_a_name_is_at_once_what_it_has_become(native_and_shunt, placement):
     """The daemon may not have heard yet that a link took the place of a file, or a file that of a directory."""
     native, seen = native_and_shunt(f"{PYTHON} - <<'END'\n{REPLACED}END\nls *", placement)
     assert native == seen and native.startswith("target\n")
+
+
+NUMBERS = """
+import os, sys
+os.chdir(sys.argv[1])
+os.mkdir("sub")
+numbers = []
+for i in range(12):
+    for flags in (os.O_CREAT | os.O_EXCL | os.O_RDWR, os.O_CREAT | os.O_RDWR, os.O_RDONLY):
+        os.close(0)
+        numbers.append(os.open(f"sub/{i}", flags))
+    os.rename(f"sub/{i}", f"sub/{i}.old")
+print(set(numbers))
+"""
+
+
+@pytest.mark.parametrize("placement", ["auto", "branch"])
+def test_a_descriptor_has_the_lowest_number_that_is_free(shunt, root, placement):
+    """Programs close 0 to open another standard input."""
+    assert shunt.run(root, [PYTHON, "-c", NUMBERS, root], placement=placement).check() == "{0}\n"

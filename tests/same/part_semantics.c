@@ -367,6 +367,22 @@ static long long_links_to_nowhere(void)
     return long_links_to("file/made-by-it", "dir/made-by-it");
 }
 
+/* Each is the lowest that is free, however many files were made before. */
+static long numbers_given(void)
+{
+    for (int i = 0; i < 12; i++) {
+        char path[16];
+        const int lowest = dup(STDERR_FILENO);
+        close(lowest);
+        snprintf(path, sizeof path, "dir/n%d", i);
+        const int made = semantics_opened(path, O_CREAT | O_EXCL | O_RDWR), there = semantics_opened(path, O_CREAT | O_RDWR);
+        detail(" %d %d", made - lowest, there - lowest);
+        close(made);
+        close(there);
+    }
+    return 0;
+}
+
 static const struct scenario scenarios[] = {
     {"O_TMPFILE, in one directory", unnamed_in_one},
     {"O_TMPFILE, into another", unnamed_into_another},
@@ -384,6 +400,7 @@ static const struct scenario scenarios[] = {
     {"nameless, with its directory", nameless_with_its_directory},
     {"seekdir, while it changes", sought_while_changing},
     {"dots", semantics_dots},
+    {"numbers of descriptors", numbers_given},
     {"file systems", file_systems},
 };
 
