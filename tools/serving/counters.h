@@ -9,7 +9,7 @@
 #include "request/request.h"
 
 struct counters {
-    struct request_answer answer; /* its text: `key value` a line, then `silent NODE`, `stays REASON PATH` */
+    struct request_answer answer; /* its text: `key value` a line, then `silent NODE`, `pinned REASON PATH` */
 };
 
 /* 0, or -errno: the daemon cannot be asked (another user's, gone). With `all` those of all daemons of its session are
