@@ -83,15 +83,24 @@ static bool operate_directory_is_needed(const struct names_root *root, const str
     }
 }
 
-/* 1: the directory is a root's, and was asked about if need be; 0: it is not; or -errno. */
+/* One that is open, or is the working directory, has no place any more, and no mirrors. */
+__attribute__((noinline)) static bool operate_directory_is_removed(int at, const char *path, int flags)
+{
+    struct statx stat;
+    return sys_statx(at, path, flags | AT_STATX_DONT_SYNC, STATX_TYPE | STATX_NLINK, &stat) == 0 && S_ISDIR(stat.stx_mode) &&
+           stat.stx_nlink == 0;
+}
+
+/* 1: the directory is a root's, and was asked about if need be; 0: it is not, or is no more; or -errno. */
 static inline int operate_directory_find_and_ask(int at, const char *path, int flags, uint16_t type, struct names_root **root,
                                                  struct dirid *id, struct view_found *found)
 {
     int code = root_of_directory(at, path, flags, root, id, found);
-    if (code != 1 || !operate_directory_is_needed(*root, &found->dir, type))
-        return code;
-    code = operate_directory_ask_about(*root, *id, type, at, path, flags);
-    return code == 0 ? 1 : code;
+    if (code == 1 && operate_directory_is_needed(*root, &found->dir, type)) {
+        code = operate_directory_ask_about(*root, *id, type, at, path, flags);
+        code = code == 0 ? 1 : code;
+    }
+    return (code == -ENOENT || code == -ESTALE) && operate_directory_is_removed(at, path, flags) ? 0 : code;
 }
 
 /* What is found of the directory is not on the stack of a call on one that is not ours. */

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -402,6 +403,31 @@ static void listed_after_rmdir(void)
     case_told("opendir", "removed meanwhile", 0, 0, true);
 }
 
+/* One that is gone may still be synced and watched. */
+static void used_after_rmdir(const char *name)
+{
+    char path[64];
+    int fd = open(name, O_RDONLY | O_DIRECTORY), watches = inotify_init1(IN_CLOEXEC);
+    if (fd < 0 || rmdir(name) < 0)
+        give_up("cannot remove", name);
+    sprintf(path, "/proc/self/fd/%d", fd);
+    detail(" fsync %s", fsync(fd) < 0 ? strerrorname_np(errno) : "done");
+    detail(", fdatasync %s", fdatasync(fd) < 0 ? strerrorname_np(errno) : "done");
+    detail(", watch %s", inotify_add_watch(watches, path, IN_ATTRIB) < 0 ? strerrorname_np(errno) : "set");
+    close(watches);
+    close(fd);
+    case_told("directory", "removed while open", 0, 0, true);
+}
+
+static void used_after_use_and_rmdir(void)
+{
+    if (mkdir("bare/used", 0755) < 0)
+        give_up("cannot make", "bare/used");
+    make_file("bare/used/file", 0600, "text", 4);
+    unlink("bare/used/file");
+    used_after_rmdir("bare/used");
+}
+
 /* A directory that is renamed while it is open stays itself. */
 static void used_after_rename(void)
 {
@@ -444,6 +470,10 @@ void part_directory(void)
     directory_rewound();
     enter_fresh();
     listed_after_rmdir();
+    enter_fresh();
+    used_after_rmdir("bare");
+    enter_fresh();
+    used_after_use_and_rmdir();
     enter_fresh();
     used_after_rename();
     enter_fresh();
