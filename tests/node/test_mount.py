@@ -580,6 +580,20 @@ def test_a_mount_in_use_stays_until_it_is_free(mount):
     one_sentence(mount.umount(), mount.at, "not a mount")
 
 
+def test_a_mount_is_reached_by_a_link_to_it(unmounted, area):
+    (area / "link").symlink_to("mount")
+    (area / "other").symlink_to(area / "link")
+    (area / "round").symlink_to("round")
+    at, tool = unmounted.at, unmounted.session.tool
+    tool("mount", "--log", unmounted.log, unmounted.root, area / "other").check()
+    unmounted.server = unmounted.find_server()
+    os.kill(unmounted.server, signal.SIGKILL)
+    tool("umount", area / "other").check()
+    assert not is_mounted(at)
+    one_sentence(tool("umount", area / "link"), area / "link", "not a mount")
+    one_sentence(tool("umount", area / "round"), area / "round", "Too many levels")
+
+
 @pytest.mark.parametrize("is_told", [False, True], ids=["by itself", "told to"])
 def test_a_server_ends_with_the_last_mount_name_space_or_when_it_is_told_to(mount, request, is_told):
     (mount.at / "f").write_text("seen")

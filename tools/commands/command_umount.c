@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <unistd.h>
 
 #include "cli/command.h"
 #include "programs/capture.h"
@@ -15,8 +16,10 @@
 
 #define FUSE_TYPE "fuse.shunt"
 
+#define LINKS_MOST 40 /* as the kernel follows */
+
 /* The mount itself is not looked at: its server may have been killed. */
-static int command_umount_canonical(const char *word, char to[PATH_MAX])
+static int command_umount_unfollowed(const char *word, char to[PATH_MAX])
 {
     char text[PATH_MAX], above[PATH_MAX];
     size_t length = strlen(word);
@@ -34,6 +37,29 @@ static int command_umount_canonical(const char *word, char to[PATH_MAX])
         return -errno;
     const int used = snprintf(to, PATH_MAX, "%s/%s", strcmp(above, "/") ? above : "", name);
     return used < PATH_MAX ? 0 : -ENAMETOOLONG;
+}
+
+/* What a link says, as a path from its own directory. 1, 0: it is none (a mount is none to the kernel without the server), or
+ * -errno. */
+static int command_umount_follow(const char *path, char to[PATH_MAX])
+{
+    const int above = (int)(strrchr(path, '/') - path) + 1;
+    char target[PATH_MAX];
+    const ssize_t length = readlink(path, target, sizeof target - 1);
+    if (length < 0)
+        return 0;
+    target[length] = '\0';
+    const int used = snprintf(to, PATH_MAX, "%.*s%s", target[0] == '/' ? 0 : above, path, target);
+    return used < PATH_MAX ? 1 : -ENAMETOOLONG;
+}
+
+static int command_umount_canonical(const char *word, char to[PATH_MAX])
+{
+    char next[PATH_MAX];
+    int links = 0, code, error = command_umount_unfollowed(word, to);
+    while (error == 0 && (code = command_umount_follow(to, next)) != 0)
+        error = code < 0 ? code : ++links > LINKS_MOST ? -ELOOP : command_umount_unfollowed(next, to);
+    return error;
 }
 
 bool command_umount_is_mount(const char *path)
