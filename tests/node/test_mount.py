@@ -696,6 +696,12 @@ def test_a_session_that_ends_beneath(mount):
     mount.umount().check()
 
 
+def test_a_mount_is_known_whatever_the_options_call_it(unmounted):
+    unmounted.mount("-o", "subtype=other,fsname=name").check()
+    assert is_mounted(unmounted.at)
+    unmounted.umount().check()
+
+
 def test_what_the_kernel_refuses_when_it_is_mounted(unmounted):
     """libfuse sees only by its first request that it cannot have this."""
     done = unmounted.mount("-o", "max_read=4096")
@@ -774,6 +780,22 @@ def test_what_comes_and_goes_on_disk_is_seen_at_once(session, area, pause):  # n
             (place / "new").touch()
             assert (at / "out" / "new").exists()
             (place / "new").unlink()
+    finally:
+        mount.end()
+
+
+def test_what_is_read_from_disk_is_not_written_whatever_the_options_say(session, area):  # noqa: F811: the fixture
+    session.tool("run", "--root", session.root, "--placement", "branch", "--keep", "--", "touch", "out/x", cwd=session.root).check()
+    at = area / "mount"
+    at.mkdir()
+    mount = Mount(session, at, area / "log")
+    try:
+        assert "to be read only" in mount.mount("-o", "rw").err
+        for call in (lambda: (at / "out" / "x").write_text("changed"), lambda: (at / "new").touch(), lambda: (at / "out" / "x").unlink()):
+            with pytest.raises(OSError) as caught:
+                call()
+            assert caught.value.errno == errno.EROFS
+        assert os.listdir(at) == ["out"] and (at / "out" / "x").read_text() == ""
     finally:
         mount.end()
 

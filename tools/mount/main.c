@@ -118,6 +118,7 @@ static void main_init(void *context, struct fuse_conn_info *connection)
         connection->want |= connection->capable & FUSE_CAP_POSIX_ACL;
 }
 
+/* What the mount is (its type, that it is only read) comes after the user's options: the last one counts. */
 static struct fuse_session *main_session(struct view *view, const struct main_words *words)
 {
     static struct fuse_lowlevel_ops operations = {.init = main_init};
@@ -131,11 +132,12 @@ static struct fuse_session *main_session(struct view *view, const struct main_wo
     view_add_locks(&operations);
     if (source)
         stpcpy(stpcpy(source, "fsname="), words->root);
-    if (source && fuse_opt_add_opt_escaped(&options, source) == 0 && fuse_opt_add_opt(&options, "subtype=shunt") == 0 &&
-        (!words->from_disk || fuse_opt_add_opt(&options, "ro") == 0) &&
+    if (source && fuse_opt_add_opt_escaped(&options, source) == 0 &&
+        (!words->options || fuse_opt_add_opt(&options, words->options) == 0) &&
+        fuse_opt_add_opt(&options, "subtype=shunt") == 0 && (!words->from_disk || fuse_opt_add_opt(&options, "ro") == 0) &&
         (!words->for_others || fuse_opt_add_opt(&options, "default_permissions") == 0) &&
-        (!words->options || fuse_opt_add_opt(&options, words->options) == 0) && fuse_opt_add_arg(&arguments, "shunt") == 0 &&
-        fuse_opt_add_arg(&arguments, "-o") == 0 && fuse_opt_add_arg(&arguments, options) == 0)
+        fuse_opt_add_arg(&arguments, "shunt") == 0 && fuse_opt_add_arg(&arguments, "-o") == 0 &&
+        fuse_opt_add_arg(&arguments, options) == 0)
         session = fuse_session_new(&arguments, &operations, sizeof operations, view);
     fuse_opt_free_args(&arguments);
     free(options);
