@@ -66,7 +66,10 @@ static int operate_open_no_directory(struct target *t, int fd)
 static int operate_open_give(struct target *t, int flags, mode_t mode)
 {
     target_yield_number(t);
-    return sys_openat(t->real_at, t->real_path, flags, mode);
+    int fd = sys_openat(t->real_at, t->real_path, flags, mode);
+    if (fd == -EMFILE && target_yield_pin(t))
+        fd = sys_openat(t->real_at, t->real_path, flags, mode);
+    return fd;
 }
 
 /* A file that is known. -ENOENT: it is not there after all. */

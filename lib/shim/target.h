@@ -168,6 +168,8 @@ void target_come_to_one_leaf(struct target *, struct target *other);
 /* Before the kernel gives the program a descriptor: that is the lowest free number, so those that the call has for itself go
  * out of its way. The program may count on it (close(0), then open). */
 void target_yield_number(struct target *);
+/* It said EMFILE: the parent's descriptor may have been the last one. True: that is given back, and the path stays. */
+bool target_yield_pin(struct target *);
 /* Was a file made or removed where its path leads? False: perhaps not, since its node was lost before, and the leaf is another
  * branch's. */
 bool target_leaf_holds(const struct target *);

@@ -138,16 +138,13 @@ void target_come_to_leaf(struct target *t)
     }
 }
 
-/* As far up as the limit on descriptors allows. */
+/* To a number that is not the lowest which is free once it has gone; it stays where there is none. */
 static int target_place_raise(int fd)
 {
-    int raised = fd >= 0 && fd < NEAR_LOWEST ? -EINVAL : fd;
-    for (int lowest = NEAR_LOWEST; raised == -EINVAL && lowest > fd; lowest /= 2)
-        raised = (int)SYS3(SYS_fcntl, fd, F_DUPFD_CLOEXEC, lowest);
+    const int raised = fd >= 0 ? (int)SYS3(SYS_fcntl, fd, F_DUPFD_CLOEXEC, fd + 1) : -1;
     if (raised < 0)
         return fd;
-    if (raised != fd)
-        sys_close(fd);
+    sys_close(fd);
     return raised;
 }
 
@@ -160,6 +157,17 @@ void target_yield_number(struct target *t)
         return;
     t->leaf_pin = target_place_raise(leaf);
     t->real_at = t->real_at == leaf ? t->leaf_pin : t->real_at;
+}
+
+bool target_yield_pin(struct target *t)
+{
+    if (t->pin < 0 || t->real_at != t->pin)
+        return false;
+    sys_close(t->pin);
+    t->pin = -1;
+    t->real_at = t->at;
+    t->real_path = t->path;
+    return !target_parent_has_changed(t);
 }
 
 void target_come_to_one_leaf(struct target *t, struct target *other)

@@ -404,3 +404,38 @@ print(set(numbers))
 def test_a_descriptor_has_the_lowest_number_that_is_free(shunt, root, placement):
     """Programs close 0 to open another standard input."""
     assert shunt.run(root, [PYTHON, "-c", NUMBERS, root], placement=placement).check() == "{0}\n"
+
+
+LAST = """
+import os, resource, sys
+os.chdir(sys.argv[1])
+os.mkdir("sub")
+for i in range(8):
+    os.close(os.open(f"sub/{i}", os.O_CREAT | os.O_EXCL | os.O_RDWR))
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+taken, numbers = [], []
+for _ in range(64):
+    try:
+        taken.append(os.dup(2))
+    except OSError:
+        break
+for free in range(4):
+    for flags in (os.O_CREAT | os.O_EXCL | os.O_RDWR, os.O_CREAT | os.O_RDWR, os.O_RDONLY):
+        try:
+            number = os.open(f"sub/n{free}" if flags else "sub/1", flags)
+            os.close(number)
+        except OSError as error:
+            number = -error.errno
+        numbers.append(number)
+    os.close(taken.pop())
+os.closerange(3, 64)
+print(numbers)
+"""
+
+
+@pytest.mark.parametrize("placement", ["auto", "branch"])
+def test_the_last_descriptors_are_the_programs(shunt, root, area, placement):
+    (area / "native").mkdir()
+    native = run([PYTHON, "-c", LAST, area / "native"]).check()
+    assert native == str([-24] * 3 + [63] * 3 + [62] * 3 + [61] * 3) + "\n"
+    assert shunt.run(root, [PYTHON, "-c", LAST, root], placement=placement).check() == native
