@@ -4,6 +4,7 @@
 what calls answer there is what they answer on a plain directory."""
 
 import concurrent.futures
+import ctypes
 import errno
 import fcntl
 import json
@@ -31,6 +32,9 @@ import compare  # noqa: E402: of the directory above
 
 BUILD = pathlib.Path(os.environ.get("SHUNT_BUILD", REPOSITORY / "build")).resolve()
 SERVER = BUILD / "tools" / "mount" / "shunt-mount"
+
+AT_FDCWD = -100
+LIBC = ctypes.CDLL(None, use_errno=True)
 
 pytestmark = pytest.mark.skipif(not SERVER.exists() or not os.access("/dev/fuse", os.R_OK | os.W_OK) or
                                 not shutil.which("fusermount3"), reason="needs FUSE, and a build with libfuse3")
@@ -549,6 +553,34 @@ def test_a_file_is_closed_when_no_descriptor_is_left(unmounted):
             os.lstat(unmounted.at / "out" / f"d{i}")
     assert caught.value.errno == errno.EMFILE
     os.close(fd)
+
+
+def handle_of(path):
+    handle = ctypes.create_string_buffer(struct.pack("Ii", 128, 0), 8 + 128)
+    assert LIBC.name_to_handle_at(AT_FDCWD, os.fsencode(path), handle, ctypes.byref(ctypes.c_int()), 0) == 0, ctypes.get_errno()
+    return handle
+
+
+@pytest.mark.skipif(not IS_SUPERUSER, reason="needs to open by handle")
+def test_the_handle_of_a_removed_file_is_no_other_files(mount):
+    """The kernel's number of a file is used again, with another generation."""
+    out, answers = mount.at / "out", set()
+    directory = os.open(out, os.O_RDONLY)
+    for i in range(20):
+        (out / "first").write_text("first")
+        handle = handle_of(out / "first")
+        fd = LIBC.open_by_handle_at(directory, handle, os.O_RDONLY)
+        assert os.read(fd, 10) == b"first"
+        os.close(fd)
+        (out / "first").unlink()
+        for j in range(40):
+            (out / f"other{j}").write_text("other")
+        fd = LIBC.open_by_handle_at(directory, handle, os.O_RDONLY)
+        answers.add(os.read(fd, 10) if fd >= 0 else errno.errorcode[ctypes.get_errno()])
+        for j in range(40):
+            (out / f"other{j}").unlink()
+    os.close(directory)
+    assert answers == {"ESTALE"}
 
 
 # Ends

@@ -26,8 +26,9 @@ static int names_enter_gone(fuse_req_t request, mode_t type, struct fuse_entry_p
     struct inode *inode = inode_take_gone(&view_of(request)->inodes, type);
     if (!inode)
         return ENOMEM;
-    *entry = (struct fuse_entry_param){
-        .ino = (uintptr_t)inode, .attr = {.st_ino = inode->number, .st_mode = type, .st_uid = asks->uid, .st_gid = asks->gid}};
+    *entry =
+        (struct fuse_entry_param){.attr = {.st_ino = inode->number, .st_mode = type, .st_uid = asks->uid, .st_gid = asks->gid}};
+    view_tell(entry, inode);
     return 0;
 }
 
@@ -96,7 +97,7 @@ static void names_link(fuse_req_t request, fuse_ino_t number, fuse_ino_t parent,
 {
     char path[VIEW_PATH];
     struct inode *inode = view_inode(request, number);
-    struct fuse_entry_param entry = {.ino = number};
+    struct fuse_entry_param entry = {0};
     if (view_is_refused(request))
         return;
     int error = 0;
@@ -105,7 +106,7 @@ static void names_link(fuse_req_t request, fuse_ino_t number, fuse_ino_t parent,
         error = errno;
     else {
         inode_look(&view_of(request)->inodes, inode, parent, name);
-        pages_told(&inode->pages, &entry.attr);
+        view_tell(&entry, inode);
     }
     names_reply_entry(request, error, &entry);
 }

@@ -47,13 +47,20 @@ void view_take_umask(fuse_req_t request)
         umask(mask = wanted);
 }
 
+/* The number is an address, and may be another file's later: with the generation it is not. */
+void view_tell(struct fuse_entry_param *entry, struct inode *inode)
+{
+    pages_told(&inode->pages, &entry->attr);
+    entry->ino = (uintptr_t)inode;
+    entry->generation = inode->birth;
+}
+
 static int view_enter(fuse_req_t request, int fd, fuse_ino_t parent, const char *name, struct fuse_entry_param *entry)
 {
     struct inode *inode = inode_take(&view_of(request)->inodes, fd, &entry->attr, parent, name);
     if (!inode)
         return ENOMEM;
-    pages_told(&inode->pages, &entry->attr);
-    entry->ino = (uintptr_t)inode;
+    view_tell(entry, inode);
     return 0;
 }
 
@@ -81,8 +88,7 @@ int view_lookup(fuse_req_t request, fuse_ino_t parent, const char *name, struct 
         return errno;
     struct inode *known = inode_find(&view_of(request)->inodes, &entry->attr, since, parent, name);
     if (known) {
-        pages_told(&known->pages, &entry->attr);
-        entry->ino = (uintptr_t)known;
+        view_tell(entry, known);
         return 0;
     }
     const int fd = openat(at, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);

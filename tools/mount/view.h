@@ -42,6 +42,8 @@ struct inode *view_inode(fuse_req_t, fuse_ino_t);
 int view_lookup(fuse_req_t, fuse_ino_t parent, const char *name, struct fuse_entry_param *);
 /* ... of what is open as `fd`, which was opened as that name. */
 int view_lookup_open(fuse_req_t, int fd, fuse_ino_t parent, const char *name, struct fuse_entry_param *);
+/* Which inode it is that has these attributes. */
+void view_tell(struct fuse_entry_param *, struct inode *);
 /* /proc/self/fd/N of an inode: leads to it whatever its name is by now, and where it is a symbolic link, to that. */
 #define VIEW_PATH 40
 const char *view_path(const struct inode *, char to[VIEW_PATH]);
