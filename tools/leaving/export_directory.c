@@ -89,7 +89,7 @@ static int export_marked(struct export *export, struct walk *walk)
     return error;
 }
 
-/* Would the kernel let files be made there, and the marker be removed? Its owner opens it to himself. */
+/* Would the kernel let files be made there, and the marker be removed? Its owner opens it to itself. */
 static int export_dry(struct export *export, const struct walk *walk)
 {
     int error = 0;
