@@ -153,7 +153,7 @@ void target_yield_number(struct target *t)
     const int pin = t->pin, leaf = t->by_leaf ? t->leaf_pin : -1;
     t->pin = target_place_raise(pin);
     t->real_at = pin >= 0 && t->real_at == pin ? t->pin : t->real_at;
-    if (leaf < 0)
+    if (leaf < 0 || BROKEN("leaf-unpinned")) /* it is not the call's own then */
         return;
     t->leaf_pin = target_place_raise(leaf);
     t->real_at = t->real_at == leaf ? t->leaf_pin : t->real_at;
