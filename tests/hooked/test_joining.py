@@ -98,7 +98,7 @@ def fill(path):
             assert error.errno == errno.ENOSPC
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")
+@pytest.mark.skipif(os.geteuid() != 0, reason="to mount takes the superuser")
 def test_a_file_system_is_full_as_a_node_joins(small):
     """What is written last, that the node is a home, is written once there is room; the log says once that there was none."""
     session, full = small, small.root / "full"

@@ -91,6 +91,17 @@ def unmounted(started, area):  # noqa: F811: the fixture
 
 
 @pytest.fixture
+def from_disk(session, area):  # noqa: F811: the fixture
+    """Of a root without a session, with a file in a branch; not mounted yet."""
+    session.tool("run", "--root", session.root, "--placement", "branch", "--keep", "--", "touch", "out/x", cwd=session.root).check()
+    at = area / "mount"
+    at.mkdir()
+    made = Mount(session, at, area / "log")
+    yield made
+    made.end()
+
+
+@pytest.fixture
 def mount(unmounted):
     unmounted.mount().check()
     return unmounted
@@ -796,40 +807,27 @@ def test_a_kept_root_is_read_from_disk_and_followed(session, area):  # noqa: F81
 
 
 @pytest.mark.parametrize("pause", [0, 0.005, 0.06], ids=["young", "in a tick", "proven"])
-def test_what_comes_and_goes_on_disk_is_seen_at_once(session, area, pause):  # noqa: F811: the fixture
+def test_what_comes_and_goes_on_disk_is_seen_at_once(from_disk, pause):
     """What is known of a directory holds as long as its times do, which a change within a tick of the clock leaves as they are."""
-    session.tool("run", "--root", session.root, "--placement", "branch", "--keep", "--", "touch", "out/x", cwd=session.root).check()
-    leaf, = session.root.glob(".shunt/b/*/out-*/0")
-    at = area / "mount"
-    at.mkdir()
-    mount = Mount(session, at, area / "log")
-    try:
-        mount.mount()
-        for place in (leaf, session.root / "out") * 20:
-            assert not (at / "out" / "new").exists()
-            time.sleep(pause)
-            assert not (at / "out" / "new").exists()
-            (place / "new").touch()
-            assert (at / "out" / "new").exists()
-            (place / "new").unlink()
-    finally:
-        mount.end()
+    leaf, = from_disk.root.glob(".shunt/b/*/out-*/0")
+    from_disk.mount()
+    for place in (leaf, from_disk.root / "out") * 20:
+        assert not (from_disk.at / "out" / "new").exists()
+        time.sleep(pause)
+        assert not (from_disk.at / "out" / "new").exists()
+        (place / "new").touch()
+        assert (from_disk.at / "out" / "new").exists()
+        (place / "new").unlink()
 
 
-def test_what_is_read_from_disk_is_not_written_whatever_the_options_say(session, area):  # noqa: F811: the fixture
-    session.tool("run", "--root", session.root, "--placement", "branch", "--keep", "--", "touch", "out/x", cwd=session.root).check()
-    at = area / "mount"
-    at.mkdir()
-    mount = Mount(session, at, area / "log")
-    try:
-        assert "to be read only" in mount.mount("-o", "rw").err
-        for call in (lambda: (at / "out" / "x").write_text("changed"), lambda: (at / "new").touch(), lambda: (at / "out" / "x").unlink()):
-            with pytest.raises(OSError) as caught:
-                call()
-            assert caught.value.errno == errno.EROFS
-        assert os.listdir(at) == ["out"] and (at / "out" / "x").read_text() == ""
-    finally:
-        mount.end()
+def test_what_is_read_from_disk_is_not_written_whatever_the_options_say(from_disk):
+    at = from_disk.at
+    assert "to be read only" in from_disk.mount("-o", "rw").err
+    for call in (lambda: (at / "out" / "x").write_text("changed"), lambda: (at / "new").touch(), lambda: (at / "out" / "x").unlink()):
+        with pytest.raises(OSError) as caught:
+            call()
+        assert caught.value.errno == errno.EROFS
+    assert os.listdir(at) == ["out"] and (at / "out" / "x").read_text() == ""
 
 
 REWINDS = r"""
@@ -847,18 +845,11 @@ for name in ("before", "between"):
 """
 
 
-def test_a_directory_that_is_read_again_from_disk(session, area):  # noqa: F811: the fixture
+def test_a_directory_that_is_read_again_from_disk(from_disk):
     """Also where nothing of it has been read yet."""
-    session.tool("run", "--root", session.root, "--placement", "branch", "--keep", "--", "touch", "out/x", cwd=session.root).check()
-    at = area / "mount"
-    at.mkdir()
-    mount = Mount(session, at, area / "log")
-    try:
-        mount.mount()
-        said = run([PYTHON, "-c", REWINDS, at / "out", session.root / "out"]).check()
-        assert_equal_text(said, ". .. before x\n. .. before between x\n")
-    finally:
-        mount.end()
+    from_disk.mount()
+    said = run([PYTHON, "-c", REWINDS, from_disk.at / "out", from_disk.root / "out"]).check()
+    assert_equal_text(said, ". .. before x\n. .. before between x\n")
 
 
 @pytest.mark.skipif(not IS_SUPERUSER, reason="needs to be another user")
