@@ -27,7 +27,8 @@
 #define LAYOUT_BRANCHES ".shunt/b"
 #define LAYOUT_MARKER ".shunt-dir"
 #define LAYOUT_CATALOGUE "catalogue"
-#define LAYOUT_CATALOGUE_NEW LAYOUT_CATALOGUE ".new-" /* and a process id: while it is written */
+#define LAYOUT_CATALOGUE_LOCK LAYOUT_CATALOGUE "-lock" /* LMDB's tools make one beside what they read */
+#define LAYOUT_CATALOGUE_NEW LAYOUT_CATALOGUE ".new-"  /* and a process id: while it is written */
 #define LAYOUT_BRANCH_MAX RECORD_BRANCH_MAX
 #define LAYOUT_NODE_MAX 60
 #define LAYOUT_LEAF_MAX (1u << 20) /* leaves are 0 to LAYOUT_LEAF_MAX - 1 */
@@ -88,10 +89,11 @@ static inline bool layout_is_ours(const char *name, size_t length, bool in_root)
     return in_root && length == sizeof LAYOUT_OWN - 1 && memcmp(name, LAYOUT_OWN, length) == 0;
 }
 
-/* In a branch: is it a catalogue, or one that is being written? */
+/* In a branch: is it a catalogue, one that is being written, or the lock of one? */
 static inline bool layout_is_catalogue(const char *name)
 {
-    return strcmp(name, LAYOUT_CATALOGUE) == 0 || strncmp(name, LAYOUT_CATALOGUE_NEW, sizeof LAYOUT_CATALOGUE_NEW - 1) == 0;
+    return strcmp(name, LAYOUT_CATALOGUE) == 0 || strcmp(name, LAYOUT_CATALOGUE_LOCK) == 0 ||
+           strncmp(name, LAYOUT_CATALOGUE_NEW, sizeof LAYOUT_CATALOGUE_NEW - 1) == 0;
 }
 
 /* What the copy of the redirected file with that inode number is called until it is in its place. */

@@ -286,6 +286,20 @@ def test_the_manuals_python_reads_a_copy(shunt, root):
     assert "n17" in run(["mdb_dump", "-n", "-p", "-s", "names", copy_of(filled)]).check()
 
 
+def test_what_lmdbs_tools_leave_beside_a_copy_is_in_nobodys_way(shunt, root):
+    filled = Root(shunt, root, "branch")
+    filled.fill()
+    filled.stop().check()
+    run(["mdb_stat", "-n", "-a", copy_of(filled)]).check()
+    assert copy_of(filled).with_name("catalogue-lock").exists()
+    filled.tool("fsck", root).check()
+    filled.start()
+    assert len(filled.names()) == NAMES
+    filled.stop().check()
+    filled.tool("export", root).check()
+    assert not (root / ".shunt").exists() and len(os.listdir(root / "d")) == NAMES
+
+
 # Times that prove nothing
 
 

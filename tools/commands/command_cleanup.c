@@ -64,7 +64,7 @@ static void command_cleanup_tell(const struct session_here *here, const char *wh
 static int command_cleanup_remove(const char *run_dir, uid_t uid)
 {
     static const char *const files[] = {
-        "index",          "channel", "channel.new", LAYOUT_CATALOGUE "-boot", LAYOUT_CATALOGUE "-lock",
+        "index",          "channel", "channel.new", LAYOUT_CATALOGUE "-boot", LAYOUT_CATALOGUE_LOCK,
         LAYOUT_CATALOGUE, "log",     RUN_DIRS_ABOUT};
     struct stat stat;
     int code = 0, directory = open(run_dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
