@@ -97,14 +97,22 @@ static int disk_write_all(int fd, const char *from, size_t length)
     return 0;
 }
 
+/* What a umask took away. */
+static int disk_set_mode(int fd, mode_t mode)
+{
+    struct statx now;
+    int error = sys_statx(fd, "", AT_EMPTY_PATH, STATX_MODE, &now);
+    return error < 0 || (now.stx_mode & 07777) == mode ? error : sys_fchmod(fd, mode);
+}
+
 int disk_write_new(int dir, const char *name, const char *from, size_t length, mode_t mode)
 {
-    int fd = sys_openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    int fd = sys_openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
     if (fd < 0)
         return fd;
-    int error = disk_write_all(fd, from, length);
+    int error = disk_set_mode(fd, mode);
     if (error == 0)
-        error = sys_fchmod(fd, mode);
+        error = disk_write_all(fd, from, length);
     /* A file system that delays allocation may otherwise keep the name and lose the words. */
     if (error == 0)
         error = (int)SYS1(SYS_fdatasync, fd);

@@ -138,7 +138,7 @@ static int inherit_apply_extra(const struct inherit *from, int to)
 
 static int inherit_apply_attributes(const struct inherit *from, int to)
 {
-    return attributes_copy(from->proc, to);
+    return attributes_copy(from->proc, to, from->in_equal);
 }
 
 /* Last: until then nobody else can come in. An access ACL is part of the mode, so its own bits were set

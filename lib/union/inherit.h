@@ -15,6 +15,7 @@
 struct inherit {
     char proc[DISK_PROC_SIZE]; /* the path of its descriptor, for its extended attributes */
     struct statx stat;
+    bool in_equal;  /* what is to become equal lies in a directory that has become so: set by the caller */
     bool unread;    /* it may not be read, so its flags are not known and left alone */
     unsigned flags; /* FS_IOC_GETFLAGS, 0 where the file system has none */
     bool has_extra;

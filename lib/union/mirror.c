@@ -36,14 +36,21 @@ static bool mirror_same_device(int fd, const struct inherit *from)
     return sys_statx(fd, "", AT_EMPTY_PATH, STATX_INO, &stat) == 0 && disk_device(&stat) == disk_device(&from->stat);
 }
 
-/* Makes `dir`/`name`, equal; or opens it and makes it so, if `keep` and it is there. A descriptor in *fd with
- * 0; else what was made is gone again. */
-static int mirror_make_directory(const struct inherit *from, int dir, const char *name, bool keep, int *fd)
+/* A default ACL, or a umask, may have kept even its owner from a directory that was just made. */
+static int mirror_open_made(int dir, const char *name)
 {
-    int made = disk_make_private(dir, name);
-    if (made < 0 && !(keep && made == -EEXIST))
-        return made;
-    int answer = *fd = sys_openat(dir, name, DISK_DIRECTORY, 0);
+    int fd = sys_openat(dir, name, DISK_DIRECTORY, 0);
+    if (fd != -EACCES)
+        return fd;
+    int error = (int)SYS3(SYS_fchmodat, dir, name, 0700);
+    return error < 0 ? error : sys_openat(dir, name, DISK_DIRECTORY, 0);
+}
+
+/* Makes `dir`/`name` equal, once it is there: `made` is what mkdir said. A descriptor in *fd with 0; else what was made is gone
+ * again. */
+static int mirror_make_equal(const struct inherit *from, int dir, const char *name, int made, int *fd)
+{
+    int answer = *fd = made == 0 ? mirror_open_made(dir, name) : sys_openat(dir, name, DISK_DIRECTORY, 0);
     if (*fd >= 0) {
         answer = inherit_apply(from, *fd);
         if (answer == 0)
@@ -72,18 +79,32 @@ static void mirror_temporary_name(char *to, size_t size, uint32_t leaf)
     text_number(&t, leaf, 10);
 }
 
+static bool mirror_has_leaf(int mirror, const char *name)
+{
+    struct statx stat;
+    return sys_statx(mirror, name, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &stat) == 0;
+}
+
+/* A process of this number that died may have left one. */
+static int mirror_make_temporary(int mirror, const char *name)
+{
+    int error = sys_mkdirat(mirror, name, 0700);
+    if (error != -EEXIST)
+        return error;
+    sys_unlinkat(mirror, name, AT_REMOVEDIR);
+    return sys_mkdirat(mirror, name, 0700);
+}
+
 static int mirror_make_leaf(const struct inherit *from, int mirror, uint32_t leaf)
 {
     char name[16], temporary[48];
-    struct statx stat;
     mirror_number_name(name, sizeof name, leaf);
     mirror_temporary_name(temporary, sizeof temporary, leaf);
-    if (sys_statx(mirror, name, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &stat) == 0)
-        return -EEXIST;
-    /* A process of this number that died may have left one. */
-    sys_unlinkat(mirror, temporary, AT_REMOVEDIR);
+    int answer = mirror_make_temporary(mirror, temporary);
+    if (answer < 0)
+        return answer;
     int fd;
-    int answer = mirror_make_directory(from, mirror, temporary, false, &fd);
+    answer = mirror_make_equal(from, mirror, temporary, 0, &fd);
     if (answer != 0)
         return answer;
     sys_close(fd);
@@ -93,16 +114,28 @@ static int mirror_make_leaf(const struct inherit *from, int mirror, uint32_t lea
     return answer;
 }
 
+/* On a file system with a server each call is a request: nothing is looked for in a mirror that was just made. */
+static int mirror_make_leaf_unless_there(const struct inherit *from, int mirror, bool is_new, uint32_t leaf)
+{
+    char name[16];
+    mirror_number_name(name, sizeof name, leaf);
+    return !is_new && mirror_has_leaf(mirror, name) ? -EEXIST : mirror_make_leaf(from, mirror, leaf);
+}
+
 /* A mirror that was there before has leaves, or will have: rmdir leaves it alone, or does no harm. */
-static int mirror_make_both(const struct inherit *from, int branch, const char *mirror, uint32_t leaf)
+static int mirror_make_both(struct inherit *from, int branch, const char *mirror, uint32_t leaf)
 {
     if (!mirror_same_device(branch, from))
         return RECORD_WHY_DEVICE;
+    int made = sys_mkdirat(branch, mirror, 0700);
+    if (made < 0 && made != -EEXIST)
+        return made;
     int fd;
-    int answer = mirror_make_directory(from, branch, mirror, true, &fd);
+    int answer = mirror_make_equal(from, branch, mirror, made, &fd);
     if (answer != 0)
         return answer;
-    answer = mirror_make_leaf(from, fd, leaf);
+    from->in_equal = true;
+    answer = mirror_make_leaf_unless_there(from, fd, made == 0, leaf);
     sys_close(fd);
     if (answer != 0 && answer != -EEXIST)
         sys_unlinkat(branch, mirror, AT_REMOVEDIR);
@@ -169,11 +202,12 @@ static int mirror_follow_leaf(int mirror, const char *leaf, const void *from)
 }
 
 /* What one cannot follow, the others still do. */
-static int mirror_follow_all(const struct inherit *from, int mirror)
+static int mirror_follow_all(struct inherit *from, int mirror)
 {
     int answer = inherit_apply(from, mirror);
     if (answer < 0)
         return answer;
+    from->in_equal = answer == 0;
     int leaves = mirror_each_leaf(mirror, mirror_follow_leaf, from);
     return leaves < 0 || answer == 0 ? leaves : answer;
 }

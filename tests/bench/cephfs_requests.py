@@ -6,13 +6,24 @@
 Starts a CephFS of its own (tests/cluster/cephfs.py says what that needs) with two nodes, and then one with four. All make
 and remove files at the same time, natively in one directory each, natively in one shared directory, and in a shared
 directory under shunt (placement branch, a daemon on each node). Then one makes twice as many, and another opens each 100
-files later, natively and under shunt (placement auto). Counters need no rounds."""
+files later, natively and under shunt (placement auto). And one makes the first file of each of many directories that another has
+made. Counters need no rounds."""
 
 import measuring
 import on_cephfs
 
 COUNTS = {"request-files": (500, 100, "files of each node of a CephFS whose requests are counted")}
 NODES = (2, 4)
+MAKE = """
+import os, sys
+for number in range(int(sys.argv[2])):
+    os.makedirs(f"{sys.argv[1]}/{number}/below")
+"""
+FILL = """
+import os, sys
+for number in range(int(sys.argv[2])):
+    os.close(os.open(f"{sys.argv[1]}/{number}/below/file", os.O_CREAT | os.O_WRONLY))
+"""
 
 
 def finding(nodes, what, value, most=None):
@@ -31,6 +42,13 @@ def measure_followed(nodes, how, directory, files, most=None, **options):
     return finding(nodes, what, nodes.measure_followed(directory, files, **options), most)
 
 
+def measure_firsts(nodes, how, top, count, run):
+    measuring.say(f"CephFS, {nodes.count} nodes: requests for the first file of a directory, {how}")
+    run(1, measuring.PYTHON, "-c", MAKE, top, count)
+    made = nodes.counted_but_idle(lambda: run(0, measuring.PYTHON, "-c", FILL, top, count))
+    return finding(nodes, f"the first file of a directory that another node has made, {how}", made / count)
+
+
 def measure_all(nodes, files):
     everyone = range(nodes.count)
     own = [nodes.place / f"own{node}" for node in everyone]
@@ -39,9 +57,11 @@ def measure_all(nodes, files):
     yield from measure_calls(nodes, "natively, a directory each", own, files)
     yield from measure_calls(nodes, "natively, one directory", [nodes.place / "shared"] * nodes.count, files)
     with nodes.session("branch"):
+        yield measure_firsts(nodes, "under shunt", nodes.root / "many", files // 5, nodes.under_shunt)
         yield from measure_calls(nodes, "under shunt, one directory", [nodes.shared("out")] * nodes.count, files,
                                  limits=(1.02, None), under_shunt=True)
     yield measure_followed(nodes, "natively", nodes.place / "looked-into", 2 * files)
+    yield measure_firsts(nodes, "natively", nodes.place / "many", files // 5, nodes.run)
     with nodes.session("auto"):
         nodes.under_shunt(0, "mkdir", nodes.root / "looked-into")
         yield measure_followed(nodes, "under shunt", nodes.root / "looked-into", 2 * files, most=1.4, under_shunt=True)

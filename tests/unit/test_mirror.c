@@ -180,6 +180,29 @@ static int make_as_another(void)
     return geteuid() == 0 && (setgid(12345) || setuid(12345)) ? 99 : test_mirror_make(0);
 }
 
+static int make_with_a_umask_of_all(void)
+{
+    umask(0777);
+    int answer = make_as_another();
+    return answer ? answer : test_mirror_make(1);
+}
+
+Test(mirror, what_a_umask_takes_from_its_owner_is_given_back, .init = scene_init, .fini = place_finish)
+{
+    static const char *const paths[] = {"out", "b", "b/n1.1"};
+    int status;
+    cr_assert_eq(chmod(place, 0755), 0);
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
+        cr_assert(geteuid() != 0 || chown(place_path("%s", paths[i]), 12345, 12345) == 0);
+    pid_t child = fork();
+    if (child == 0)
+        _exit(make_with_a_umask_of_all());
+    cr_assert_eq(waitpid(child, &status, 0), child);
+    cr_assert_eq(WEXITSTATUS(status), 0);
+    assert_equal(M "/0");
+    assert_equal(M "/1");
+}
+
 Test(mirror, what_cannot_be_equal_is_refused_and_gone, .init = scene_init, .fini = place_finish)
 {
     int status;
@@ -247,7 +270,7 @@ Test(mirror, is_synced_and_removed, .init = scene_init, .fini = place_finish)
     cr_assert_eq(place_count("b/n1.1"), 0);
 }
 
-Test(attributes, one_that_is_not_listed_goes, .init = scene_init, .fini = place_finish)
+Test(attributes, one_that_is_there_no_longer_goes, .init = scene_init, .fini = place_finish)
 {
     if (!mirror_give("user.layout", "wide", 4))
         return;
@@ -255,12 +278,11 @@ Test(attributes, one_that_is_not_listed_goes, .init = scene_init, .fini = place_
     int copy = open(place_path("copy"), O_RDONLY | O_DIRECTORY);
     char from[PATH_MAX];
     snprintf(from, sizeof from, "%s", place_path("out"));
-    cr_assert_eq(attributes_copy_one(from, copy, "user.layout"), 0);
+    cr_assert_eq(attributes_copy(from, copy, false), 0);
     cr_assert(mirror_has("copy", "user.layout", "wide", 4));
     cr_assert_eq(removexattr(from, "user.layout"), 0);
-    cr_assert_eq(attributes_copy_one(from, copy, "user.layout"), 0);
+    cr_assert_eq(attributes_copy(from, copy, false), 0);
     cr_assert_lt(getxattr(place_path("copy"), "user.layout", NULL, 0), 0);
-    cr_assert_eq(attributes_copy_one(from, copy, "no.such"), 0, "what the file system does not know");
     close(copy);
 }
 

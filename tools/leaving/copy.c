@@ -159,7 +159,7 @@ static int copy_attributes(struct copy *copy)
     if (error < 0)
         return error == -EPERM ? COPY_UNLIKE : error;
     disk_proc(proc, copy->from);
-    error = attributes_copy(proc, copy->to);
+    error = attributes_copy(proc, copy->to, false);
     if (error != 0)
         return error < 0 ? error : COPY_UNLIKE;
     error = sys_fchmod(copy->to, before->stx_mode & 07777);
