@@ -139,13 +139,31 @@ static void failure_detector_decide_nothing(struct shuntd *shuntd)
     }
 }
 
+static size_t failure_detector_list_gone(const struct shuntd *shuntd, const struct session_member *const charges[],
+                                         size_t count, uint16_t gone[AT_ONCE])
+{
+    size_t found = 0;
+    for (size_t i = 0; i < count; i++)
+        if (failure_detector_is_gone(shuntd, charges[i]))
+            gone[found++] = charges[i]->number;
+    return found;
+}
+
+/* Once the epoch is written: until then it is tried again. */
+static void failure_detector_tell(const struct shuntd *shuntd, uint16_t number)
+{
+    const struct session_member *member = session_find(&shuntd->session, number);
+    if (member != NULL && member->home == SESSION_LOST)
+        log_warning("node %s on host %s: silent on the file system and on the network, so it is removed from the session",
+                    member->node, member->host);
+}
+
 /* Those are lost that have been silent for long enough. */
 static int failure_detector_lose(struct shuntd *shuntd, const struct session_member *const charges[], size_t count)
 {
-    bool loses = false;
-    for (size_t i = 0; i < count; i++)
-        loses |= failure_detector_is_gone(shuntd, charges[i]);
-    if (!loses)
+    uint16_t gone[AT_ONCE];
+    count = failure_detector_list_gone(shuntd, charges, count, gone);
+    if (count == 0)
         return 0;
     if (!failure_detector_reaches_half(shuntd)) {
         failure_detector_decide_nothing(shuntd);
@@ -153,14 +171,12 @@ static int failure_detector_lose(struct shuntd *shuntd, const struct session_mem
     }
     shuntd->failure_detector->told = false;
     for (size_t i = 0; i < count; i++)
-        if (failure_detector_is_gone(shuntd, charges[i])) {
-            struct session_member *member = session_find(&shuntd->session, charges[i]->number);
-            log_warning("node %s on host %s: silent on the file system and on the network, so it is removed from the session",
-                        member->node, member->host);
-            member->home = SESSION_LOST;
-        }
+        session_find(&shuntd->session, gone[i])->home = SESSION_LOST;
     HOOK("member-lost");
-    return homes_lose(shuntd);
+    const int code = homes_lose(shuntd);
+    for (size_t i = 0; i < count; i++)
+        failure_detector_tell(shuntd, gone[i]);
+    return code;
 }
 
 static int failure_detector_decide(struct shuntd *shuntd)

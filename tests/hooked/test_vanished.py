@@ -416,8 +416,13 @@ def test_a_loss_that_cannot_be_written_is_written_once_it_can(stage):
     away = written.rename(written.with_name("away"))
     lost.go()
     conftest.wait_until(lambda: "the homes of names cannot be written" in log.read_text(), "b to fail")
+    lost.again()
+    lost.reached()  # b tries it again
+    assert "removed from the session" not in log.read_text()
     away.rename(written)
+    lost.go()
     dropped(stage, "c")
+    assert log.read_text().count("removed from the session") == 1
     assert stage.does("a", "read('n')") == "text"
 
 
