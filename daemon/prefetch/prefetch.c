@@ -22,7 +22,6 @@
 #define IDLE                                                                                                                   \
     CLOCK_MILLISECOND /* a stream that has named nothing for so long, while another of its queue pair does, has become that    \
                          one */
-#define ALL_MAX 8192  /* names that are asked for ahead, of all: 6 MB here, and 3 MB at their homes */
 
 int prefetch_create(struct prefetch **to)
 {
@@ -311,12 +310,24 @@ static int prefetch_ask_like(struct shuntd *shuntd, const struct operation *last
     return code == 0 ? prefetch_ask(shuntd, &next) : code;
 }
 
-unsigned prefetch_widen(struct stream *stream)
+/* Many streams have less each, so that each has some. */
+static unsigned prefetch_window_max(const struct shuntd *shuntd)
+{
+    return shuntd->home->prefetched_count < ALL_MAX / 2 ? WINDOW_MAX : WINDOW_CROWDED;
+}
+
+static unsigned prefetch_next_window(const struct shuntd *shuntd, unsigned window)
+{
+    const unsigned most = prefetch_window_max(shuntd), next = window == 0 ? WINDOW_MIN : 4 * window;
+    return next < most ? next : most;
+}
+
+unsigned prefetch_widen(const struct shuntd *shuntd, struct stream *stream)
 {
     if (stream->reserved > stream->window / 2 || !oom_reserve_is_there())
         return 0;
-    stream->window = stream->window == 0 ? WINDOW_MIN : stream->window < WINDOW_MAX ? 2 * stream->window : WINDOW_MAX;
-    if (stream->window == WINDOW_MAX)
+    stream->window = prefetch_next_window(shuntd, stream->window);
+    if (stream->window >= WINDOW_CROWDED)
         stream->run = RUN_MIN; /* it goes well */
     return stream->window;
 }
@@ -325,7 +336,7 @@ unsigned prefetch_widen(struct stream *stream)
 static int prefetch_reserve_more(struct shuntd *shuntd, struct stream *stream, const struct operation *last)
 {
     char name[RECORD_NAME_MAX];
-    const unsigned window = prefetch_widen(stream);
+    const unsigned window = prefetch_widen(shuntd, stream);
     int code = 0;
     for (size_t length; stream->reserved < window && code == 0; stream->reserved += code == 0) {
         if ((length = sequence_predict(&stream->sequence, stream->reserved + 1, name)) == 0)

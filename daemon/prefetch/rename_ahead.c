@@ -213,7 +213,7 @@ int prefetch_follow_rename(struct shuntd *shuntd, const struct operation *from, 
     stream->old.used = shuntd->now;
     rename_ahead_add(shuntd, stream, from, to);
     const bool is_long = rename_ahead_is_long(stream, rename_ahead_run(stream));
-    const unsigned window = is_long ? prefetch_widen(&stream->old) : 0;
+    const unsigned window = is_long ? prefetch_widen(shuntd, &stream->old) : 0;
     for (; stream->old.reserved < window && code == 0; stream->old.reserved += code == 0)
         code = rename_ahead_ask(shuntd, stream, from, to, stream->old.reserved + 1);
     return code < 0 ? code : is_long && oom_reserve_is_there() ? rename_ahead_grant_more(shuntd, from->dir, from->qp) : 0;

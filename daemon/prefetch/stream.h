@@ -10,10 +10,12 @@
 #include "request/channel.h"
 #include "shuntd.h"
 
-#define RUN_MIN 2 /* so often must the step have been the one before: four names; twice as often after each that was wrong */
+#define ALL_MAX 8192 /* names that are asked for ahead, of all: 6 MB here, and 3 MB at their homes */
+#define RUN_MIN 2    /* so often must the step have been the one before: four names; twice as often after each that was wrong */
 #define RUN_MAX 1024
-#define WINDOW_MIN 4 /* names that are looked ahead at first; twice as many each time, as long as that goes well */
-#define WINDOW_MAX 128
+#define WINDOW_MIN 4 /* names that are looked ahead at first; four times as many each time, as long as that goes well */
+#define WINDOW_MAX 512
+#define WINDOW_CROWDED 128 /* ... where half of ALL_MAX are asked for ahead */
 
 /* A thread is known by its queue pair. */
 struct stream {
@@ -77,7 +79,7 @@ int rename_ahead_grant_more(struct shuntd *, struct home_dir *, uint32_t qp);
  * that cannot be told, or its home has not given it. 0 or a fatal -errno. */
 int rename_ahead_find_new(struct shuntd *, const struct operation *made, unsigned ahead, struct operation **to);
 /* The next names are to be asked for: how far ahead, which is window; 0: they were, or there is no memory. */
-unsigned prefetch_widen(struct stream *);
+unsigned prefetch_widen(const struct shuntd *, struct stream *);
 void prefetch_begin_again(struct stream *, uint64_t client, struct dirid dir);
 /* The last name did not follow from those before it. */
 void prefetch_breaks_off(struct shuntd *, struct stream *);
