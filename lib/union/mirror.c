@@ -98,6 +98,7 @@ static int mirror_make_temporary(int mirror, const char *name)
 static int mirror_make_leaf(const struct inherit *from, int mirror, uint32_t leaf)
 {
     char name[16], temporary[48];
+    struct disk_rename renaming = {.careful = false}; /* a directory has no second link */
     mirror_number_name(name, sizeof name, leaf);
     mirror_temporary_name(temporary, sizeof temporary, leaf);
     int answer = mirror_make_temporary(mirror, temporary);
@@ -108,7 +109,7 @@ static int mirror_make_leaf(const struct inherit *from, int mirror, uint32_t lea
     if (answer != 0)
         return answer;
     sys_close(fd);
-    answer = disk_rename_new(mirror, temporary, mirror, name);
+    answer = disk_rename_next(&renaming, mirror, temporary, mirror, name);
     if (answer < 0)
         sys_unlinkat(mirror, temporary, AT_REMOVEDIR);
     return answer;
