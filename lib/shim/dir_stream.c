@@ -86,10 +86,15 @@ static DIR *dir_stream_give_up(DIR *libc, int error)
     return NULL;
 }
 
-bool dir_stream_is_removed(int fd)
+static bool dir_stream_is_removed(int fd)
 {
     struct statx stat;
     return sys_statx(fd, "", AT_EMPTY_PATH, STATX_NLINK, &stat) == 0 && stat.stx_nlink == 0;
+}
+
+bool dir_stream_finds_removed(int code, int fd)
+{
+    return (code == -ENOENT || code == -ESTALE) && dir_stream_is_removed(fd);
 }
 
 DIR *dir_stream_over(DIR *libc)
@@ -102,7 +107,7 @@ DIR *dir_stream_over(DIR *libc)
     int fd = REAL(dirfd)(libc);
     int code = root_of_directory(fd, "", AT_EMPTY_PATH, &root, &id, NULL);
     errno = saved;
-    if (code == 0 || (code == -ENOENT && dir_stream_is_removed(fd)))
+    if (code == 0 || dir_stream_finds_removed(code, fd))
         return libc;
     if (code < 0)
         return dir_stream_give_up(libc, -code);

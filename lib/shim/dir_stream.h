@@ -50,8 +50,9 @@ bool dir_stream_is_ours(const DIR *);
 /* Takes libc's stream over if its directory is under a root: ours, or `libc` itself; NULL and errno if that
  * failed (libc's is closed then). */
 DIR *dir_stream_over(DIR *libc);
-/* The directory has no name any more, and so no names: libc's stream says that. */
-bool dir_stream_is_removed(int fd);
+/* Its root was not found (`code`), since the directory has no name any more; another one may be where it was. So it has no
+ * names: libc's stream says that. */
+bool dir_stream_finds_removed(int code, int fd);
 void dir_stream_free(struct dir_stream *);
 /* The next entry, or NULL at the end, or NULL with errno. */
 struct dirent64 *dir_stream_next(struct dir_stream *);

@@ -63,7 +63,7 @@ WRAPPER DIR *fdopendir(int fd)
     if (wrap_directory_is_only_a_path(fd))
         return REAL(fdopendir)(fd);
     int code = root_of_directory(fd, "", AT_EMPTY_PATH, &root, &id, NULL);
-    if (code < 0 && !(code == -ENOENT && dir_stream_is_removed(fd)))
+    if (code < 0 && !dir_stream_finds_removed(code, fd))
         return wrap_answer(code), NULL;
     DIR *stream = REAL(fdopendir)(fd);
     if (code == 1 && stream != NULL) {
@@ -216,13 +216,14 @@ static int wrap_directory_scan(struct dir_stream *stream, struct dirent64 ***nam
     return (int)kept.count;
 }
 
-/* Ours if it is a directory under a root: 1 and *stream, 0, or -1 with errno. */
+/* Ours if it is a directory under a root: 1 and *stream, 0, or -1 with errno. Another directory may be there by now (-ESTALE):
+ * that one is opened. */
 static int wrap_directory_open_ours(int at, const char *path, DIR **stream)
 {
     struct names_root *root;
     struct dirid id;
     int code = path != NULL ? root_of_directory(at, path, 0, &root, &id, NULL) : 0;
-    if (code <= 0)
+    if (code <= 0 && code != -ESTALE)
         return code < 0 ? (int)wrap_answer(code) : 0;
     int fd = sys_openat(at, path, O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC, 0);
     if (fd < 0)
@@ -278,8 +279,10 @@ long wrap_getdents64(int fd, void *buffer, size_t size)
 {
     struct listing_at at = {.fd = fd};
     int code = root_of_directory(fd, "", AT_EMPTY_PATH, &at.root, &at.id, NULL);
-    if (code <= 0)
-        return code < 0 ? code : sys_getdents64(fd, buffer, size);
+    if (code == 0 || dir_stream_finds_removed(code, fd))
+        return sys_getdents64(fd, buffer, size);
+    if (code < 0)
+        return code;
     off_t offset = sys_lseek(fd, 0, SEEK_CUR);
     if (offset < 0)
         return offset;

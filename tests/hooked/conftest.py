@@ -109,6 +109,16 @@ def watch():
     sys.path.remove("")  # or the import would list this directory
     from ctypes import CDLL
     return CDLL(None).inotify_add_watch(CDLL(None).inotify_init(), b".", 0x100)
+def load_libc():
+    sys.path.remove("")
+    global ctypes
+    import ctypes
+def call(name, *words):
+    libc = ctypes.CDLL(None, use_errno=True)
+    answer = getattr(libc, name)(*words)
+    if answer < 0:
+        raise OSError(ctypes.get_errno(), "")
+    return answer
 def result(line):
     try:
         return str(eval(line, globals()))

@@ -245,3 +245,29 @@ def test_one_that_is_elsewhere_for_a_moment_as_it_is_loaded(stage, line, result,
     elsewhere.rename(here)
     os.killpg(call.process.pid, signal.SIGCONT)
     assert call.answer() == result
+
+
+REMOVED = [("os.listdir('d')", "[]"), ("os.listdir(fd)", "[]"), ("(os.fchdir(fd), os.listdir('.'))[1]", "[]"),
+           ("call('scandir', b'd', ctypes.byref(ctypes.c_void_p()), None, None) in (0, 2)", "True or ENOENT"),
+           ("call('getdents64', fd, bytes(99), 99)", "ENOENT"), ("os.stat('f', dir_fd=fd)", "ENOENT"), ("os.mkdir('f', dir_fd=fd)", "ENOENT"),
+           ("os.open('f', os.O_CREAT, dir_fd=fd)", "ENOENT"), ("os.fchmod(fd, 0o700)", "None"), ("os.fsync(fd)", "None")]
+
+
+@pytest.mark.parametrize("another", [False, True])
+@pytest.mark.parametrize("line, result", REMOVED)
+def test_one_that_is_removed_while_it_is_loaded(stage, line, result, another):
+    """Its coordinator has not looked yet. `another`: there is one in its place when it does."""
+    (stage.out / "d").mkdir()
+    begun = stage.meeting()
+    stage.begin(hooks=[begun.seen_before_at("load-begun")])
+    opens = "load_libc(), fd := os.open('d', os.O_RDONLY)"
+    call = stage.call("b", f"({opens}, until({str(stage.area / 'go')!r}), {line})[3]")
+    conftest.wait_until((stage.area / "go.asked").exists, "a descriptor")
+    begun.again()
+    (stage.area / "go").touch()
+    begun.reached()
+    (stage.out / "d").rmdir()
+    if another:
+        (stage.out / "d").mkdir()
+    begun.go()
+    assert call.answer() in result.split(" or ")
