@@ -51,8 +51,17 @@ static int target_ask_gone(int code)
     return code == -ESTALE ? -ENOENT : code;
 }
 
-/* -ESTALE: another directory is there, which is not to be told as the place of this one. A coordinator that has it loaded there
- * believes that without a look, and each call would find no leaf in it, and load it again. */
+/* A descriptor leads to it all the same. */
+static bool target_ask_is_removed(int at, const char *path)
+{
+    struct statx stat;
+    const int code = sys_statx(at, path, path[0] == '\0' ? AT_EMPTY_PATH : 0, STATX_NLINK, &stat);
+    return code == -ESTALE || code == -ENOENT || (code == 0 && stat.stx_nlink == 0);
+}
+
+/* -ENOENT: it was removed, of which no daemon need have heard. -ESTALE: another directory is there, which is not to be told as
+ * the place of this one. A coordinator that has it loaded there believes that without a look, and each call would find no leaf
+ * in it, and load it again. */
 int target_load(struct target *t)
 {
     char *text = t->scratch->text[0];
@@ -63,7 +72,11 @@ int target_load(struct target *t)
         return -ENOMEM;
     if (path_parent_text(t->path, t->parent_length, text) != 0)
         return -ENAMETOOLONG;
-    int code = root_of_place(t->scratch, t->pin >= 0 ? t->pin : t->at, t->pin >= 0 ? "" : text, t->root->device, t->dir, &root);
+    const int at = t->pin >= 0 ? t->pin : t->at;
+    const char *path = t->pin >= 0 ? "" : text;
+    if (target_ask_is_removed(at, path))
+        return -ENOENT;
+    int code = root_of_place(t->scratch, at, path, t->root->device, t->dir, &root);
     return code == 1 ? 0 : code >= 0 ? -ENOENT : code;
 }
 

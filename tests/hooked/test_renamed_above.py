@@ -271,3 +271,26 @@ def test_one_that_is_removed_while_it_is_loaded(stage, line, result, another):
         (stage.out / "d").mkdir()
     begun.go()
     assert call.answer() in result.split(" or ")
+
+
+GONE = [("os.open('f', os.O_CREAT, dir_fd=fd)", "ENOENT"), ("os.open('f', os.O_CREAT | os.O_EXCL, dir_fd=fd)", "ENOENT"),
+        ("(os.fchdir(fd), os.open('f', os.O_CREAT))", "ENOENT"), ("os.mknod('f', dir_fd=fd)", "ENOENT"), ("os.mkdir('f', dir_fd=fd)", "ENOENT"),
+        ("os.rename('t', 'f', dst_dir_fd=fd)", "ENOENT"), ("os.link('t', 'f', dst_dir_fd=fd)", "ENOENT"), ("os.listdir(fd)", "[]"),
+        ("os.fsync(fd)", "None")]
+
+
+@pytest.mark.parametrize("another", [False, True])
+@pytest.mark.parametrize("line, result", GONE)
+def test_one_that_was_removed_by_another_program(stage, line, result, another):
+    """No daemon has heard of it. `another`: there is one in its place."""
+    stage.begin()
+    stage.does("a", "(os.mkdir('d'), make('t'))")
+    for node in "ab":
+        stage.does(node, "os.listdir('d')")
+    call = stage.call("b", f"(fd := os.open('d', os.O_RDONLY), until({str(stage.area / 'go')!r}), {line})[2]")
+    conftest.wait_until((stage.area / "go.asked").exists, "a descriptor")
+    (stage.out / "d").rmdir()
+    if another:
+        (stage.out / "d").mkdir()
+    (stage.area / "go").touch()
+    assert call.answer() == result
