@@ -41,6 +41,23 @@ int claim_name(struct target *t, uint16_t type)
     return code;
 }
 
+/* It is not served: it has no mirror, and to its parent it is a name like any other. Or it is not there any more, and once the
+ * name is held another one may be, which is served. */
+static int claim_unserved(struct target *t, struct dirid id)
+{
+    struct statx stat;
+    HOOK("claim-unserved");
+    int code = claim_name(t, MESSAGE_UNLINK);
+    if (code != 0)
+        return code;
+    code = root_of_stat(t->root, t->real_at, t->real_path, &stat);
+    if (code == 0 && !dirid_equal(dirid_of(&stat), id))
+        code = -ESTALE;
+    if (code != 0)
+        target_withdraw(t);
+    return code;
+}
+
 /* Sends RMDIR for the directory that the target names; loads it if need be. */
 int claim_directory(struct target *t, const struct statx *stat)
 {
@@ -60,8 +77,8 @@ int claim_directory(struct target *t, const struct statx *stat)
         code = target_load(t); /* the parent; then the directory itself */
         if (code == 0)
             code = root_of_directory(t->real_at, t->real_path, AT_SYMLINK_NOFOLLOW, &root, &id, NULL);
-        if (code == 0) /* it is not served: it has no mirror, and to its parent it is a name like any other */
-            return claim_name(t, MESSAGE_UNLINK);
+        if (code == 0)
+            return claim_unserved(t, close.rmdir.child);
         if (code < 0)
             return code;
         if (!dirid_equal(id, close.rmdir.child)) /* removed since, and another one made */

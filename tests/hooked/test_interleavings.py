@@ -594,6 +594,26 @@ def test_a_directory_that_is_replaced_before_its_rmdir_was_gone(stage, node):
     assert stage.does("a", "os.rmdir('sub')") == "None"
 
 
+def test_a_directory_that_is_replaced_before_its_name_is_claimed_was_gone(stage):
+    """There was none when its coordinator had been asked. The other one has a marker by then, but no file."""
+    marked = stage.meeting()
+    stage.begin(hooks=[marked.at("marker-written")])
+    stage.does("a", "os.mkdir('sub')")
+    held, gone = stage.meeting(), stage.meeting()
+    removal = stage.call("b", "os.rmdir('sub')", held.at("hold"), gone.at("claim-unserved"))
+    held.reached()
+    assert stage.does("a", "os.rmdir('sub')") == "None"
+    held.go()
+    gone.reached()
+    assert stage.does("a", "os.mkdir('sub')") == "None"
+    maker = stage.call("c", "make('sub/m')")
+    marked.reached()
+    gone.go()
+    assert removal.answer() == "ENOENT"
+    marked.go()
+    assert maker.answer() == "None"
+
+
 @pytest.mark.parametrize("node", ["a", "b"])
 def test_a_directory_that_is_replaced_before_another_is_renamed_onto_it(stage, node):
     stage.begin()
