@@ -4,7 +4,7 @@
 /* history DIRECTORY OUT SEED FIRST COUNT OPERATIONS NODE...: a client on each node makes, removes, renames,
  * links, opens, looks at and lists the same few names at the same time, and writes down what it did when, and
  * what came of it. There are COUNT histories from the number FIRST on, of so many OPERATIONS, each in a
- * directory of its own; SEED, number and client decide what is done.
+ * directory of its own; SEED, number and client decide what is done. In a third of them directories are removed and made, too.
  *
  * history DIRECTORY OUT SEED FIRST COUNT 0 NODE...: the clients make some names that histories begin with.
  *
@@ -67,11 +67,14 @@ enum operation {
     STAT = 's',
     OPEN = 'o',
     LIST = 'd',
+    MAKE_DIRECTORY = 'k',
+    REMOVE_DIRECTORY = 'z',
     INITIAL = 'i', /* made before the history begins */
 };
 
 /* What is done how often. */
 static const char deck[] = "cccccxxxxxxuuuuuurrrrrneellsssoooodd";
+static const char deck_of_directories[] = "cccxxxuuuuuuurrnelssoddkkkkkzzzzzzz";
 
 struct outcome {
     int error;
@@ -85,6 +88,7 @@ static struct {
     unsigned first, count, operations, clients, me;
     unsigned directories, names; /* of this history */
     bool patient, in_rows, of_checkpoints;
+    bool removes_directories; /* this history */
     uint64_t random;
     int kept[FILES_MAX];
     unsigned kept_count;
@@ -109,7 +113,15 @@ static void history_shuffle(unsigned history, unsigned client)
     run.random = mix(mix(run.seed) + history);
     run.directories = 1 + history_below(DIRECTORIES);
     run.names = 1 + history_below(NAMES);
+    run.removes_directories = history_below(3) == 0;
     run.random += mix(client + 1);
+}
+
+static enum operation any_operation(void)
+{
+    if (run.removes_directories)
+        return (enum operation)deck_of_directories[history_below(sizeof deck_of_directories - 1)];
+    return (enum operation)deck[history_below(sizeof deck - 1)];
 }
 
 static unsigned any_slot(void)
@@ -207,6 +219,8 @@ static struct outcome history_listed(unsigned history, unsigned directory)
 static struct outcome carry_out(enum operation operation, unsigned history, unsigned a, unsigned b)
 {
     const char *from = path_of(history, a), *to = path_of(history, b);
+    char directory[32];
+    directory_text(directory, sizeof directory, history, a / NAMES);
     switch (operation) {
     case CREATE:
         return history_opened(open(from, O_CREAT | O_RDWR, 0644), true);
@@ -226,6 +240,10 @@ static struct outcome carry_out(enum operation operation, unsigned history, unsi
         return history_outcome(link(from, to));
     case LIST:
         return history_listed(history, a / NAMES);
+    case MAKE_DIRECTORY:
+        return history_outcome(mkdir(directory, 0755));
+    case REMOVE_DIRECTORY:
+        return history_outcome(rmdir(directory));
     default:
         return looked_at(from);
     }
@@ -329,7 +347,7 @@ static bool is_to_be_renamed(const struct deed *last)
 
 static struct deed history_next(const struct deed *last)
 {
-    struct deed next = {(enum operation)deck[history_below(sizeof deck - 1)], any_slot(), any_slot()};
+    struct deed next = {any_operation(), any_slot(), any_slot()};
     if (is_to_be_renamed(last))
         return (struct deed){RENAME, last->a, last->b};
     if (!run.in_rows || !is_in_row(last))

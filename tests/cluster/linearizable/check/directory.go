@@ -13,10 +13,14 @@ import (
 // What the kernel does natively in two steps has two here, in this order: link looks the old name up, later makes
 // the new one, and fails if the file has lost its last name meanwhile. A listing is a look at each name for itself,
 // at any time between its opendir and its end: names that come or go meanwhile may or may not be in it.
+//
+// A directory that was removed has no names, and its path leads nowhere until it is made again. What had found it before meets a
+// dead one: as if it had come when there was none.
 
 const (
 	slots    = 6
 	namesIn  = 3 // a directory
+	folders  = slots / namesIn
 	clients  = 16
 	filesMax = 512
 
@@ -32,6 +36,7 @@ type state struct {
 	at     [slots]file
 	seen   [filesMax / 64]uint64 // files that were there at some time: nothing is born twice
 	linked [clients]file         // what the link that a client is at has found
+	gone   [folders]bool         // directories that are not there
 }
 
 // What a step of an operation is called in the history, and what it says. One that is a maybe failed for want of an
@@ -59,7 +64,10 @@ const (
 	stat      = 's'
 	open      = 'o'
 	list      = 'd'
-	isThere   = 'p' // of a listing
+	mkdir     = 'k'
+	rmdir     = 'z'
+	isOpened  = 'q' // of a listing, as those that follow
+	isThere   = 'p'
 	isAbsent  = 'a'
 )
 
@@ -70,6 +78,20 @@ func (s *state) isNew(f file) bool {
 func (s *state) bind(slot int, f file) {
 	s.at[slot] = f
 	s.seen[f/64] |= 1 << (f % 64)
+}
+
+func (s *state) isGone(slot int) bool {
+	return s.gone[slot/namesIn]
+}
+
+func (s *state) isEmpty(slot int) bool {
+	first := slot / namesIn * namesIn
+	for _, f := range s.at[first : first+namesIn] {
+		if f != nothing {
+			return false
+		}
+	}
+	return true
 }
 
 func (s *state) links(f file) int {
@@ -107,6 +129,14 @@ var keepsOpen bool
 func failsAs(s *state, p step) bool {
 	there, onto := s.at[p.a] != nothing, s.at[p.b] != nothing
 	switch {
+	case p.kind == mkdir && p.errno == syscall.EEXIST:
+		return !s.isGone(p.a)
+	case p.kind == rmdir && p.errno == syscall.ENOTEMPTY:
+		return !s.isEmpty(p.a)
+	case (p.kind == rmdir || p.kind == create || p.kind == exclusive || p.kind == list) && p.errno == syscall.ENOENT:
+		return s.isGone(p.a)
+	case (p.kind == rename || p.kind == noreplace) && p.errno == syscall.ENOENT && s.isGone(p.b):
+		return true
 	case p.kind == exclusive && p.errno == syscall.EEXIST:
 		return there
 	case p.kind == noreplace && p.errno == syscall.EEXIST:
@@ -124,17 +154,25 @@ func makes(s *state, p step) bool {
 	if s.at[p.a] != nothing {
 		return p.kind == create && s.at[p.a] == p.file
 	}
-	if !s.isNew(p.file) {
+	if !s.isNew(p.file) || s.isGone(p.a) {
 		return false
 	}
 	s.bind(p.a, p.file)
 	return true
 }
 
+func removes(s *state, p step) bool {
+	if s.isGone(p.a) || !s.isEmpty(p.a) {
+		return false
+	}
+	s.gone[p.a/namesIn] = true
+	return true
+}
+
 func renames(s *state, p step) bool {
 	from, onto := s.at[p.a], s.at[p.b]
 	switch {
-	case from == nothing || (p.kind == noreplace && onto != nothing) || (p.kind == exchange && onto == nothing):
+	case from == nothing || s.isGone(p.b) || (p.kind == noreplace && onto != nothing) || (p.kind == exchange && onto == nothing):
 		return false
 	case from == onto:
 	case p.kind == exchange:
@@ -162,14 +200,14 @@ func makesLink(s *state, p step) bool {
 	onto, alive := s.at[p.b] != nothing, found != missing && s.links(found) > 0
 	switch p.errno {
 	case 0:
-		if found != missing && (alive || keepsOpen) && !onto {
+		if found != missing && (alive || keepsOpen) && !onto && !s.isGone(p.b) {
 			s.at[p.b] = found
 			return true
 		}
 	case syscall.EEXIST:
 		return found != missing && onto
 	case syscall.ENOENT:
-		return found == missing || (!alive && !onto)
+		return found == missing || (!alive && !onto) || s.isGone(p.b)
 	}
 	return false
 }
@@ -178,14 +216,18 @@ func makesLink(s *state, p step) bool {
 func maybe(s *state, p step) {
 	from, onto := s.at[p.a] != nothing, s.at[p.b] != nothing
 	switch p.kind {
+	case mkdir:
+		s.gone[p.a/namesIn] = false
+	case rmdir:
+		removes(s, p)
 	case create, exclusive:
-		if !from {
+		if !from && !s.isGone(p.a) {
 			s.at[p.a] = p.file
 		}
 	case unlink:
 		s.at[p.a] = nothing
 	case link:
-		if from && !onto {
+		if from && !onto && !s.isGone(p.b) {
 			s.at[p.b] = s.at[p.a]
 		}
 	default:
@@ -219,6 +261,14 @@ func carriesOut(s *state, p step) bool {
 		return makesLink(s, p)
 	case stat, open:
 		return p.file != nothing && s.at[p.a] == p.file && (p.links == 0 || p.links == s.links(p.file))
+	case mkdir:
+		was := s.isGone(p.a)
+		s.gone[p.a/namesIn] = false
+		return was
+	case rmdir:
+		return removes(s, p)
+	case isOpened:
+		return !s.isGone(p.a)
 	case isThere:
 		return s.at[p.a] != nothing
 	case isAbsent:
@@ -234,7 +284,7 @@ func slotName(slot int) string {
 func (p step) String() string {
 	words := map[byte]string{create: "create", exclusive: "create exclusively", unlink: "unlink", rename: "rename",
 		noreplace: "rename to no name", exchange: "exchange", link: "link: find", linkMakes: "link: make", stat: "stat",
-		open: "open", list: "list", isThere: "listed:", isAbsent: "not listed:"}
+		open: "open", list: "list", mkdir: "mkdir", rmdir: "rmdir", isOpened: "opened", isThere: "listed:", isAbsent: "not listed:"}
 	text := words[p.kind] + " " + slotName(p.a)
 	if p.kind == rename || p.kind == noreplace || p.kind == exchange || p.kind == link || p.kind == linkMakes {
 		text += " " + slotName(p.b)

@@ -135,7 +135,9 @@ func stepsOf(r record, failed reading, known numbers, extra map[file]int) []step
 }
 
 func stepsOfListing(p step, seen uint64) []step {
-	var all []step
+	opened := p
+	opened.kind = isOpened
+	all := []step{opened}
 	for i := 0; i < namesIn; i++ {
 		p.a = p.a/namesIn*namesIn + i
 		p.kind = isAbsent

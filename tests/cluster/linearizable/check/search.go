@@ -50,7 +50,7 @@ type search struct {
 }
 
 func (p step) looks() bool {
-	return p.kind == stat || p.kind == open || p.kind == isThere || p.kind == isAbsent ||
+	return p.kind == stat || p.kind == open || p.kind == isOpened || p.kind == isThere || p.kind == isAbsent ||
 		(p.errno != 0 && p.kind != link && p.kind != linkMakes && !p.maybe)
 }
 
