@@ -316,10 +316,11 @@ int placement_choose_prefetched(struct shuntd *shuntd, struct home_dir *dir, con
     return 0;
 }
 
+/* No leaf is made in a frozen directory: its mirrors are gone, and another one would be left. */
 int placement_choose(struct shuntd *shuntd, struct home_dir *dir, const char *name, size_t length, uint64_t client,
                      struct record_entry *place)
 {
     uint32_t fresh;
     int code = placement_choose_prefetched(shuntd, dir, name, length, client, place, &fresh);
-    return code == -EAGAIN && !home_dir_is_busy(dir) ? placement_ask_for_leaf(shuntd, dir, fresh) : code;
+    return code == -EAGAIN && !home_dir_is_busy(dir) && !dir->frozen ? placement_ask_for_leaf(shuntd, dir, fresh) : code;
 }

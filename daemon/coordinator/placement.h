@@ -12,8 +12,8 @@
 bool placement_dir_redirects(const struct shuntd *, const struct home_dir *);
 /* From now on they stay in the trunk; those that are granted in a branch are taken back. 0 or a fatal -errno. */
 int placement_pin(struct shuntd *, struct home_dir *, enum record_why);
-/* Where a new regular file goes. 0, or -EAGAIN: a leaf must be made first, that is under way, and
- * dir->blocked waits for; or a fatal -errno. */
+/* Where a new regular file goes. 0, or -EAGAIN: a leaf must be made first, which is under way, or waits for the end of an rmdir
+ * that has frozen the directory: dir->blocked waits for it; or a fatal -errno. */
 int placement_choose(struct shuntd *, struct home_dir *, const char *name, size_t length, uint64_t client,
                      struct record_entry *place);
 /* The same for a name that was predicted, for which none is made: *fresh would be its number. */

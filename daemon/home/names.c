@@ -556,6 +556,7 @@ int home_freeze(struct home *home, struct home_dir *dir, uint64_t tried)
 int home_thaw(struct home *home, struct home_dir *dir)
 {
     dir->frozen = false;
+    home_wake(home, &dir->blocked); /* for a leaf */
     names_send_away(home, &dir->frozen_questions);
     return 0;
 }

@@ -122,8 +122,10 @@ static void migration_hand_one(struct home_dir *dir, void *context)
     home_redirect_waiters(shuntd->home, dir);
     if (handing->code == 0 && dir->complete && dir->delegation == 0)
         handing->code = migration_hand_directory(handing, dir);
-    if (handing->code == 0 && dir->complete && dir->delegation == 0 && shuntd->route.own == 0)
+    if (handing->code == 0 && dir->complete && dir->delegation == 0 && shuntd->route.own == 0) {
         dir->complete = dir->frozen = false;
+        home_wake(shuntd->home, &dir->blocked);
+    }
     if (handing->code == 0 && dir->coordinator != NULL && coordinator_to != 0)
         handing->code = migration_hand_coordinator(handing, dir, coordinator_to);
 }

@@ -580,6 +580,26 @@ def test_a_directory_that_is_being_removed_takes_no_creates(stage, known):
     assert (removal.answer(), birth.answer()) == ("None", "ENOENT")
 
 
+@pytest.mark.parametrize("refused", [False, True])
+def test_a_directory_that_is_being_removed_gets_no_mirrors(stage, refused):
+    """They would be those of no directory. Each daemon makes its own, and that of c has made none so far. `refused`: by the kernel,
+    since a program without shunt has made a file there."""
+    removed = stage.meeting()
+    stage.begin(hooks=[removed.at("mirrors-removed")])
+    stage.does("a", "os.mkdir('sub'), make('sub/m'), os.unlink('sub/m')")
+    assert stage.does("c", "os.listdir('sub')") == "[]"
+    removal = stage.call("b", "os.rmdir('sub')")
+    removed.reached()
+    birth = stage.call("c", "make('sub/n')")
+    stage.waits(birth)
+    stage.session.status("--node", "c")
+    if refused:
+        (stage.out / "sub" / "file").touch()
+    removed.go()
+    assert (removal.answer(), birth.answer()) == (("ENOTEMPTY", "None") if refused else ("None", "ENOENT"))
+    assert len(list(stage.session.root.glob(".shunt/b/*/sub-*/*/n"))) == len(list(stage.session.root.glob(".shunt/b/*/sub-*"))) == refused
+
+
 @pytest.mark.parametrize("node", ["a", "b"])
 def test_a_directory_that_is_replaced_before_its_rmdir_was_gone(stage, node):
     """Another one is there when its coordinator is asked."""
