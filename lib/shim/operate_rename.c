@@ -41,11 +41,12 @@ static struct rename_name operate_rename_known(const struct target *t, bool is_t
 }
 
 /* The home of a new name elsewhere, which is asked for it anyway, tells what is there: of a file that replaces nothing but
- * files nothing has to be known before. */
+ * files nothing has to be known before, unless a slash follows one of the names: it is ENOTDIR then, but EEXIST comes first. */
 static int operate_rename_look_for_new(struct rename *r)
 {
     struct target *to = &r->to->target;
-    const bool is_file = r->where == RENAME_INSIDE && r->old.type == DT_REG && !(r->flags & ~(unsigned)RENAME_NOREPLACE);
+    const bool is_file = r->where == RENAME_INSIDE && r->old.type == DT_REG && !(r->flags & ~(unsigned)RENAME_NOREPLACE) &&
+                         !r->old.slash && !to->slash;
     return to->unasked && !is_file ? target_look(to) : 0;
 }
 

@@ -118,6 +118,28 @@ def test_a_file_is_renamed_onto_whatever_is_there(pair):
     assert pair.sh("b", "cd out; ls -d f0 l7 n3; cat f0 f7 l0 l7") == "f0\nl7\nn3\n"
 
 
+# A file is renamed onto each name but once: what is there is not known before.
+WITH_SLASHES = """
+import ctypes, errno, os
+libc = ctypes.CDLL(None, use_errno=True)
+open("out/x", "x").close()
+def said(old, new, flags):
+    code = libc.renameat2(-100, f"out/{old}".encode(), -100, f"out/{new}".encode(), flags)
+    return errno.errorcode[ctypes.get_errno()] if code else "0"
+for kind in "dfln":
+    ways = [("x/", "", 1), ("x/", "", 0), ("x", "/", 1), ("x", "/", 0)]
+    print(kind, *("/".join(sorted({said(old, f"{kind}{i + at}{slash}", flags) for i in range(0, 32, 4)}))
+                  for at, (old, slash, flags) in enumerate(ways)))
+"""
+
+
+def test_a_file_with_a_slash_after_it_is_renamed_nowhere(pair):
+    """Nor onto a name with a slash after it: with NOREPLACE what is there comes first."""
+    pair.sh("b", "cd out; for i in $(seq 0 31); do mkdir d$i; : >f$i; ln -s . l$i; done")
+    said = pair.on("a", sys.executable, "-c", WITH_SLASHES, cwd=pair.root).check().splitlines()
+    assert said == [*(f"{kind} EEXIST ENOTDIR EEXIST ENOTDIR" for kind in "dfl"), "n ENOTDIR ENOTDIR ENOTDIR ENOTDIR"]
+
+
 LOOK = "import os\nfor i in range(100): os.stat(f'out/{i}'); open(f'out/{i}').close(); os.access(f'out/{i}', 4)"
 
 
