@@ -135,16 +135,21 @@ static int freeze_closed(struct shuntd *shuntd, void *context, const struct coll
     return code == 0 ? coordinator_resume(shuntd, id) : code;
 }
 
-/* Either it, or one above it, is being renamed, and its new place was not told yet: the client knows it, loads the directory by
- * it, and asks again. Or the marker stays, and rmdir will say that the directory is not empty, which is true on disk. */
+static int freeze_leaves_forgotten(struct shuntd *shuntd, void *context, const struct collective_end *end)
+{
+    return freeze_thaw(shuntd, context);
+}
+
+/* One of its mirrors has something that no daemon knows: a file that was removed while it was open (NFS), or what is not
+ * shunt's. The marker stays, and rmdir says that the directory is not empty, which is true on disk. Other leaves are gone: all
+ * daemons hear of the marker once more while it is frozen, and make new ones (placement_part_record). */
 static int freeze_not_bare(struct shuntd *shuntd, struct home_dir *dir, struct freeze *freeze)
 {
-    if (freeze->result != MESSAGE_NOT_LOADED) {
-        log_warning("%s: its mirrors cannot be removed: %s", dir->path, strerror(-freeze->result));
-        dir->record.flags |= RECORD_UNLISTED;
-        freeze->result = MESSAGE_NOT_EMPTY;
-    }
-    return freeze_thaw(shuntd, freeze);
+    struct message record = {.type = MESSAGE_RECORD, .dir = freeze->id};
+    log_warning("%s: its mirrors cannot be removed: %s", dir->path, strerror(-freeze->result));
+    freeze->result = MESSAGE_NOT_EMPTY;
+    coordinator_put_record(&record.record.record, dir);
+    return collective_begin(shuntd, &record, NULL, freeze_leaves_forgotten, freeze);
 }
 
 static int freeze_finish(struct disk_job *job, struct shuntd *shuntd)
@@ -153,6 +158,10 @@ static int freeze_finish(struct disk_job *job, struct shuntd *shuntd)
     struct home_dir *dir = home_dir_find(shuntd->home, freeze->id);
     struct message record = {.type = MESSAGE_RECORD, .dir = freeze->id};
     coordinator_end_job(shuntd, freeze->epoch);
+    /* It, or one above it, is being renamed, and its new place was not told yet: the client knows it, loads the directory by
+     * it, and asks again. */
+    if (freeze->result == MESSAGE_NOT_LOADED)
+        return freeze_thaw(shuntd, freeze);
     if (freeze->result != 0 && freeze->result != -ENOENT) /* the marker may be gone already */
         return freeze_not_bare(shuntd, dir, freeze);
     dir->record.flags &= ~(uint32_t)RECORD_MARKED;

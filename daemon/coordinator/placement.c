@@ -172,7 +172,7 @@ int placement_part_record(struct shuntd *shuntd, struct collective *collective, 
     message_copy_path(path, &message->record.path);
     if (path[0] != '\0' && home_dir_set_path(shuntd->home, dir, path) != 0)
         return -ENOMEM;
-    if (!message->record.record.marked)
+    if (!message->record.record.marked || dir->frozen) /* its rmdir has removed leaves (freeze.c) */
         home_leaves_forget(&dir->leaves);
     coordinator_adopt_record(dir, &message->record.record);
     return home_dir_store(shuntd->home, dir);

@@ -847,3 +847,22 @@ def test_a_supervisor_is_told_by_its_daemon_alone_that_it_is_the_last(pair, numb
     os.kill(daemon, signal.SIGKILL)
     pair.wait_for(lambda: os.path.exists(f"/proc/{supervisor}") == again)
     pair.wait_for(lambda: (pair.member("a") or {}).get("pid", daemon) != daemon or not again)
+
+
+@BOTH_WAYS
+def test_a_directory_whose_mirror_was_kept_from_removal(pair, one, other):
+    """By what the index does not know, as NFS has a file that is removed while it is open. Mirrors that were removed before are made
+    again."""
+    for node in (one, other):
+        pair.sh(node, f"touch out/{node}; rm out/{node}")
+    leaf, = pair.root.glob(f".shunt/b/{one}.*/out-*/0")
+    held = leaf / ".nfs0123"
+    held.write_text("")
+    pair.sh(other, "rmdir out 2>&1 | grep -q 'not empty'; test -d out")
+    for node in (one, other):
+        pair.sh(node, f"echo {node} >out/{node}")
+    assert pair.names(one, "out") == pair.names(other, "out") == sorted([one, other])
+    assert pair.sh(one, f"cat out/{other}; rm out/{other}; cat out/{one}") == f"{other}\n{one}\n"
+    held.unlink()
+    pair.sh(other, f"rm out/{one}; rmdir out")
+    assert not pair.root.joinpath("out").exists() and list(pair.root.glob(".shunt/b/*/out-*")) == []
