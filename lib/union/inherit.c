@@ -48,11 +48,13 @@ static int inherit_get_extra(int fd, struct fsxattr *extra, bool *has)
     return inherit_is_unknown(error) ? 0 : error;
 }
 
+/* A client of a network file system may go by what another node has changed since (NFS), and does so no more once it has asked,
+ * also of access control lists. */
 int inherit_init(struct inherit *from, int trunk)
 {
     *from = (struct inherit){0};
     disk_proc(from->proc, trunk);
-    int error = sys_statx(trunk, "", AT_EMPTY_PATH, INHERIT_STAT, &from->stat);
+    int error = sys_statx(trunk, "", AT_EMPTY_PATH | AT_STATX_FORCE_SYNC, INHERIT_STAT, &from->stat);
     if (error < 0)
         return error;
     if (!S_ISDIR(from->stat.stx_mode))

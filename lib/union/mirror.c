@@ -191,13 +191,21 @@ static int mirror_open_leaf(int mirror, const char *leaf, int *fd)
     return *fd == -ENOENT || *fd == -ENOTDIR || *fd == -ELOOP ? 0 : *fd;
 }
 
+/* Another node may have changed it meanwhile, if its own node is no member: it is asked for as it is now, as the trunk is. */
+static int mirror_follow_one(const struct inherit *from, int fd)
+{
+    struct statx stat;
+    const int error = sys_statx(fd, "", AT_EMPTY_PATH | AT_STATX_FORCE_SYNC, STATX_MODE, &stat);
+    return error == 0 ? inherit_apply(from, fd) : error;
+}
+
 static int mirror_follow_leaf(int mirror, const char *leaf, const void *from)
 {
     int fd;
     int answer = mirror_open_leaf(mirror, leaf, &fd);
     if (answer <= 0)
         return answer;
-    answer = inherit_apply(from, fd);
+    answer = mirror_follow_one(from, fd);
     sys_close(fd);
     return answer;
 }
@@ -205,7 +213,7 @@ static int mirror_follow_leaf(int mirror, const char *leaf, const void *from)
 /* What one cannot follow, the others still do. */
 static int mirror_follow_all(struct inherit *from, int mirror)
 {
-    int answer = inherit_apply(from, mirror);
+    int answer = mirror_follow_one(from, mirror);
     if (answer < 0)
         return answer;
     from->in_equal = answer == 0;

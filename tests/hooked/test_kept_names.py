@@ -211,3 +211,26 @@ def test_a_directory_that_is_made_anew_after_another_nodes_removal(nodes):
         line = f"[(os.makedirs(name, exist_ok=True), open(name + '/{node}', 'x').close()) for name in {names}]"
         assert on(nodes, node, line) == str([(None, None)] * 24)
     assert everywhere(nodes, f"[sorted(os.listdir(name)) for name in {names}]") == {str([["a", "b"]] * 24)}
+
+
+def test_a_mode_that_another_node_has_set_is_that_of_mirrors(nodes):
+    """The kernel of a mirror's node has the directory's attributes of before; and that of a node which looks after a mirror, since its
+    own is no member any more, has the mirror's."""
+    def set_to(node, mode):
+        assert on(nodes, node, f"os.chmod('d', 0o{mode})") == "None"
+        mirrors = list((nodes.net.mounts["a"] / ".shunt" / "b").glob("*/d-*"))
+        modes = subprocess.run(["stat", "--cached=never", "--format=%a", *mirrors], capture_output=True, text=True, check=True)
+        assert modes.stdout.split() == [mode] * 2
+
+    on(nodes, "a", "os.mkdir('d')")
+    assert everywhere(nodes, "os.listdir('d')") == {"[]"}
+    for node in NODES:
+        on(nodes, node, f"[open(f'd/{node}{{i}}', 'x').close() for i in range(20)]")
+        assert on(nodes, node, "oct(os.stat('d').st_mode)") == "0o40755"
+    set_to("a", "700")
+    set_to("b", "755")
+    nodes.at("stop", "b").check()
+    set_to("a", "700")
+    nodes.start("b", placement="auto")
+    set_to("b", "755")
+    set_to("a", "700")

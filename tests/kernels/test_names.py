@@ -30,3 +30,14 @@ def test_what_one_writes_all_read(session):
         assert len(session.names(node, "out")) == 20 * len(session.nodes)
         assert len(set(session.sh(node, "cat out/*").split())) == 20 * len(session.nodes)
     session.stop()
+
+
+def test_what_one_gives_a_directory_files_of_all_have(session):
+    """Its group, although their kernels have its attributes of before."""
+    first = session.nodes[0]
+    session.sh(first, "mkdir d")
+    for node in session.nodes:
+        assert session.sh(node, f"touch d/before{node}; stat -c %a d") == "755\n"
+    session.sh(first, "chgrp 1234 d; chmod 2775 d")
+    for node in session.nodes:
+        assert session.sh(node, f"touch d/after{node}; stat -c %g d/after{node}") == "1234\n"
