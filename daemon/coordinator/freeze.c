@@ -25,6 +25,7 @@
 #include "home/route.h"
 #include "reply/answer_queue.h"
 #include "rpc/collective.h"
+#include "union/disk.h"
 #include "union/marker.h"
 #include "union/mirror.h"
 
@@ -70,16 +71,25 @@ struct freeze {
     char path[PATH_MAX];
 };
 
+/* The node whose branch it is may have made it, or leaves of it, after this node's kernel has looked. */
+static int freeze_remove_mirror(const struct shuntd *shuntd, const char *branch, const char *mirror)
+{
+    char path[2 * PATH_MAX];
+    struct statx parent, stat;
+    snprintf(path, sizeof path, LAYOUT_BRANCHES "/%s/%s/0", branch, mirror);
+    if (shuntd->root.keeps_names)
+        disk_look_freshly(shuntd->root.path, path, &parent, &stat);
+    snprintf(path, sizeof path, "%s/" LAYOUT_BRANCHES "/%s", shuntd->root.path, branch);
+    return mirror_remove(path, mirror);
+}
+
 static void freeze_carry_out(struct disk_job *job, const struct shuntd *shuntd)
 {
     struct freeze *freeze = (struct freeze *)job;
-    char branch[2 * PATH_MAX];
     int trunk = disk_open_trunk(shuntd, freeze->path, freeze->id);
     freeze->result = disk_is_elsewhere(trunk) ? MESSAGE_NOT_LOADED : trunk < 0 ? trunk : 0;
-    for (size_t i = 0; i < shuntd->root.branch_count && freeze->result == 0; i++) {
-        snprintf(branch, sizeof branch, "%s/" LAYOUT_BRANCHES "/%s", shuntd->root.path, shuntd->root.branches[i]);
-        freeze->result = mirror_remove(branch, freeze->mirror);
-    }
+    for (size_t i = 0; i < shuntd->root.branch_count && freeze->result == 0; i++)
+        freeze->result = freeze_remove_mirror(shuntd, shuntd->root.branches[i], freeze->mirror);
     HOOK("mirrors-removed");
     if (freeze->result == 0 && !coordinator_has_lease(shuntd)) /* others may have made mirrors by this marker since */
         freeze->result = MESSAGE_NOT_LOADED;

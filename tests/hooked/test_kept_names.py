@@ -213,6 +213,28 @@ def test_a_directory_that_is_made_anew_after_another_nodes_removal(nodes):
     assert everywhere(nodes, f"[sorted(os.listdir(name)) for name in {names}]") == {str([["a", "b"]] * 24)}
 
 
+def test_mirrors_that_another_node_has_made_are_removed(nodes):
+    """The kernel of a, which is that of the coordinators of some, has looked for them before they were there."""
+    names = [f"d{number}" for number in range(24)]
+
+    def files(node):
+        return f"[f'{{name}}/{node}{{i}}' for name in {names} for i in range(20)]"
+
+    def mirrors(node):
+        return list((nodes.net.mounts[node] / ".shunt" / "b").glob("*/d*-*"))
+
+    on(nodes, "a", f"[os.mkdir(name) for name in {names}]")
+    assert everywhere(nodes, f"[os.listdir(name) for name in {names}]") == {str([[]] * 24)}
+    on(nodes, "a", f"[open(path, 'x').close() for path in {files('a')}]")
+    assert [(mirror.parents[1] / "b.1" / mirror.name).exists() for mirror in mirrors("a")] == [False] * 24
+    on(nodes, "b", f"[open(path, 'x').close() for path in {files('b')}]")
+    assert len(mirrors("b")) == 48
+    for node in NODES:
+        on(nodes, node, f"[os.unlink(path) for path in {files(node)}]")
+    assert on(nodes, "b", f"[os.rmdir(name) for name in {names}]") == str([None] * 24)
+    assert mirrors("a") == mirrors("b") == []
+
+
 def test_a_mode_that_another_node_has_set_is_that_of_mirrors(nodes):
     """The kernel of a mirror's node has the directory's attributes of before; and that of a node which looks after a mirror, since its
     own is no member any more, has the mirror's."""

@@ -41,3 +41,24 @@ def test_what_one_gives_a_directory_files_of_all_have(session):
     session.sh(first, "chgrp 1234 d; chmod 2775 d")
     for node in session.nodes:
         assert session.sh(node, f"touch d/after{node}; stat -c %g d/after{node}") == "1234\n"
+
+
+def test_a_directory_of_a_file_that_is_open_and_removed(session):
+    """NFS keeps it under another name until it is closed: rmdir is refused until then, as natively, and nothing else is."""
+    first, last = session.nodes[0], session.nodes[-1]
+    session.sh(first, "mkdir d; mkfifo close")
+    for node in session.nodes:
+        session.sh(node, f"touch d/{node}; rm d/{node}")
+    holds = session.begin(first, "exec 3<>d/open; rm d/open; touch go; read line <close")
+    session.wait_for(lambda: "go" in session.names(last), "an open file")
+    refused = session.cluster.run(last, session.under("rmdir", "d"))
+    is_kept = session.cluster.kind == "nfs"
+    assert (refused.returncode != 0) == is_kept and ("not empty" in refused.stderr) == is_kept, refused.stderr
+    session.sh(last, "mkdir -p d")
+    for node in session.nodes:
+        session.sh(node, f"echo {node} >d/{node}")
+    assert session.names(first, "d") == list(map(str, session.nodes))
+    session.sh(first, "echo >close")
+    assert holds.wait(60) == 0, holds.communicate()[0]
+    session.sh(last, "rm d/*; rmdir d")
+    assert session.names(first) == ["close", "go"]
