@@ -188,6 +188,15 @@ static int target_look_at_parent(struct target *t, unsigned want)
     return code;
 }
 
+/* Of a parent that the kernel does not find. Whether it goes by names of another time the daemon says, which a process may have
+ * come to just now, by another directory on the way. */
+static int target_look_at_parent_late(struct target *t, const struct path_parts *parts, unsigned want, char *text)
+{
+    if (!t->beneath || path_parent_text(t->path, parts->parent_length, text) != 0 || !target_refresh_way(t->at, text))
+        return -ENOENT;
+    return target_look_at_parent(t, want);
+}
+
 /* The same where the kernel says they lead. -ESTALE: to another directory by now. */
 static int target_find_in_seen(struct target *t, uint64_t words, const struct path_parts *parts, unsigned want, char *text)
 {
@@ -198,10 +207,17 @@ static int target_find_in_seen(struct target *t, uint64_t words, const struct pa
         target_refresh_way(t->at, text);
     int code = target_look_at_parent(t, want);
     t->seen = false;
-    if (code == -ENOENT && t->beneath && target_refresh_way(t->at, text))
+    const bool is_refreshed = code == -ENOENT && t->beneath && target_refresh_way(t->at, text);
+    if (is_refreshed)
         code = target_look_at_parent(t, want);
-    if (code == -ENOENT && parts->parent_length > 0)
-        return target_missing(t, parts, want, text);
+    if (code == -ENOENT && parts->parent_length > 0) {
+        const int missing = target_missing(t, parts, want, text);
+        if (is_refreshed || (missing != TARGET_FOREIGN && missing != -ENOENT))
+            return missing;
+        code = target_look_at_parent_late(t, parts, want, text);
+        if (code != 0)
+            return missing;
+    }
     if (code != 0) /* the native call meets the same error */
         return root_of_unseen(t->scratch, t->at, text, code);
     if (parts->last == PATH_DOTS)

@@ -19,23 +19,37 @@ static struct dir_stream *wrap_directory_ours(DIR *stream)
     return (struct dir_stream *)stream;
 }
 
-/* A directory of the union is a real directory: libc opens it. A file in a branch is not where libc looks,
- * and is no directory either: the kernel would say so. */
-static __attribute__((noinline)) DIR *wrap_directory_not_a_directory(int at, const char *path)
+/* A file in a branch is not where libc looks, and is no directory either: the kernel would say so. A directory that the index
+ * knows is one that this node's kernel has not heard of yet: it is asked once more. */
+static int wrap_directory_open_known(struct target *t)
+{
+    const int code = target_settled(t);
+    if (code != 0)
+        return code;
+    return target_is_away(t)
+               ? -ENOTDIR
+               : (int)TARGET_CALL(t, sys_openat(t->real_at, t->real_path, O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC, 0));
+}
+
+/* A directory of the union is a real directory: libc has opened it, or has failed. */
+static __attribute__((noinline)) DIR *wrap_directory_open_again(int at, const char *path)
 {
     struct target t;
     int saved = errno;
     int how = saved == ENOENT && !target_is_dead_end(at, path, TARGET_FOLLOW) ? target_find_alias(&t, at, path, TARGET_FOLLOW)
                                                                               : TARGET_FOREIGN;
+    int code = how < 0 ? how : -saved;
     if (how == TARGET_MANAGED) {
-        int code = target_settled(&t);
-        saved = code != 0 ? -code : target_is_away(&t) ? ENOTDIR : ENOENT;
+        code = wrap_directory_open_known(&t);
         target_done(&t);
-    } else if (how < 0) {
-        saved = -how;
     }
-    errno = saved;
-    return NULL;
+    DIR *stream = code >= 0 ? fdopendir(code) : NULL;
+    if (stream == NULL && code >= 0) {
+        saved = errno;
+        sys_close(code);
+    }
+    errno = code < 0 ? -code : saved;
+    return stream;
 }
 
 WRAPPER DIR *opendir(const char *path)
@@ -45,7 +59,7 @@ WRAPPER DIR *opendir(const char *path)
         return REAL(opendir)(path);
     DIR *stream = REAL(opendir)(path);
     if (stream == NULL)
-        return wrap_directory_not_a_directory(AT_FDCWD, path);
+        return wrap_directory_open_again(AT_FDCWD, path);
     return dead_end_is_beside_roots(REAL(dirfd)(stream), path) ? stream : dir_stream_over(stream);
 }
 
@@ -234,14 +248,25 @@ static int wrap_directory_open_ours(int at, const char *path, DIR **stream)
     return *stream == NULL ? -1 : dir_stream_is_ours(*stream) ? 1 : (closedir(*stream), 0);
 }
 
+/* libc has not found it: 1 and *stream, or -1 with errno. */
+static int wrap_directory_open_ours_again(int at, const char *path, DIR **stream)
+{
+    *stream = wrap_directory_open_again(at, path);
+    if (*stream == NULL || dir_stream_is_ours(*stream))
+        return *stream != NULL ? 1 : -1;
+    closedir(*stream); /* it is no root's any more */
+    errno = ENOENT;
+    return -1;
+}
+
 #define SCAN(AT, PATH, NAMES, FILTER, ORDER, REAL)                                                                             \
     DIR *stream;                                                                                                               \
     int how = wrap_directory_open_ours(AT, PATH, &stream);                                                                     \
     if (how == 0) {                                                                                                            \
         how = REAL;                                                                                                            \
-        if (how < 0 && process_has_roots())                                                                                    \
-            wrap_directory_not_a_directory(AT, PATH);                                                                          \
-        return how;                                                                                                            \
+        if (how >= 0 || !process_has_roots())                                                                                  \
+            return how;                                                                                                        \
+        how = wrap_directory_open_ours_again(AT, PATH, &stream);                                                               \
     }                                                                                                                          \
     return how < 0 ? -1                                                                                                        \
                    : wrap_directory_scan(wrap_directory_ours(stream), (struct dirent64 ***)(NAMES), (shim_filter64 *)(FILTER), \

@@ -145,6 +145,23 @@ def test_a_way_that_leads_elsewhere(nodes):
     assert on(nodes, "b", "os.rmdir('n/in')") == "ENOENT"
 
 
+SCANS = "__import__('ctypes').CDLL(None).scandir(b'd', __import__('ctypes').byref(__import__('ctypes').c_void_p()), None, None)"
+
+
+@pytest.mark.parametrize("line, seen", [("os.listdir('d')", "['in']"), (SCANS, "3"), ("os.chdir('d') or os.listdir()", "['in']"),
+                                        ("os.listdir(os.open('d', os.O_DIRECTORY))", "['in']"), ("os.listdir('d/in')", "[]"),
+                                        ("os.access('d', os.R_OK)", "True"), ("os.statvfs('d').f_bsize > 0", "True"),
+                                        ("os.stat('d/in').st_nlink > 0", "True"), ("os.mkdir('d/in/x')", "None"),
+                                        ("os.rename('d/in', 'd/out')", "None"), ("open('d/in/x', 'x').close()", "None"),
+                                        ("os.chdir('d/in')", "None"), ("os.rmdir('d/in')", "None"),
+                                        ("list(os.walk('d'))", "[('d', ['in'], []), ('d/in', [], [])]")])
+def test_a_directory_is_there_once_another_node_has_made_it(nodes, line, seen):
+    """However it is used first."""
+    assert everywhere(nodes, "[os.path.exists(path) for path in ('d', 'd/in')]") == {"[False, False]"}
+    on(nodes, "a", "os.makedirs('d/in')")
+    assert on(nodes, "b", line) == seen
+
+
 def are_homes(nodes):
     """Both nodes: of one that has just joined they are not yet."""
     members = json.loads(nodes.at("status", "b", "--json").check())[0]["members"]
