@@ -147,3 +147,37 @@ void config_read(struct config *config, char *const environment[])
     config->deadline = deadline * CLOCK_SECOND;
     config->stale = stale * CLOCK_SECOND;
 }
+
+static const size_t config_texts[] = {
+    offsetof(struct config, roots),         offsetof(struct config, root_ids), offsetof(struct config, node),
+    offsetof(struct config, slurm_node),    offsetof(struct config, job),      offsetof(struct config, catalogue_base),
+    offsetof(struct config, run_base),      offsetof(struct config, preload),  offsetof(struct config, static_text),
+    offsetof(struct config, static_helper), offsetof(struct config, fabric),   offsetof(struct config, bad),
+};
+#define CONFIG_TEXTS (sizeof config_texts / sizeof *config_texts)
+
+static const char **config_text(struct config *config, size_t which)
+{
+    return (const char **)(void *)((char *)config + config_texts[which]);
+}
+
+size_t config_texts_size(struct config *config)
+{
+    size_t size = 0;
+    for (size_t i = 0; i < CONFIG_TEXTS; i++)
+        if (*config_text(config, i) != NULL)
+            size += strlen(*config_text(config, i)) + 1;
+    return size;
+}
+
+void config_move_texts(struct config *config, char *room)
+{
+    for (size_t i = 0; i < CONFIG_TEXTS; i++) {
+        const char **text = config_text(config, i);
+        if (*text == NULL)
+            continue;
+        const size_t size = strlen(*text) + 1;
+        *text = memcpy(room, *text, size);
+        room += size;
+    }
+}

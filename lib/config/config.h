@@ -23,6 +23,7 @@
  * `bad`. Allocates nothing; async-signal-safe. */
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define CONFIG_INDEX_LEAST (1ull << 20)
@@ -55,6 +56,11 @@ struct config {
 };
 
 void config_read(struct config *, char *const environment[]);
+
+/* A program may write over its environment block (setproctitle): what is to outlive that has the texts moved to `room`, which
+ * takes config_texts_size bytes. */
+size_t config_texts_size(struct config *);
+void config_move_texts(struct config *, char *room);
 
 /* One variable, or `otherwise` if it is not there or empty. */
 const char *config_value(char *const environment[], const char *name, const char *otherwise);

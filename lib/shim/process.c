@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/uio.h>
 #include <sys/utsname.h>
 
@@ -117,6 +118,15 @@ static void process_add_roots(const char *roots)
         lasting_start();
 }
 
+/* sshd, PostgreSQL and others write their title over the environment that they were executed with. Without memory for a copy
+ * the texts stay where they are. */
+static void process_keep_texts(struct config *config)
+{
+    void *room = sys_mmap(NULL, config_texts_size(config), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (!sys_is_error(room))
+        config_move_texts(config, room);
+}
+
 void process_start(char *const environment[])
 {
     int saved = errno;
@@ -125,6 +135,8 @@ void process_start(char *const environment[])
     if (environment != NULL) {
         shim_state.process.started = true;
         config_read(&shim_state.process.config, environment);
+        if (shim_state.process.config.roots != NULL)
+            process_keep_texts(&shim_state.process.config);
         shim_state.process.preload = shim_state.process.config.preload;
         if (shim_state.process.config.roots != NULL)
             process_add_roots(shim_state.process.config.roots);

@@ -564,6 +564,13 @@ def test_programs_with_nothing_in_their_environment_and_programs_that_cannot_be_
     assert out.count("kept is seen") == 10 and "E2BIG" in out
 
 
+@unsanitized
+def test_a_program_that_writes_its_title_over_its_environment(same, area):
+    # What it was given for its children is still known: the library, the root, and the helper of static programs.
+    programs = "/bin/cat", compiled(area, "unseen.c", "-static"), "/bin/cat"
+    assert same("titled", *programs) == "kept\n0\nthere\n0\nkept\n0\n"
+
+
 IN_THE_ROOT = """
 mkdir bin lib pack; cp /bin/cat bin/cat; cp /bin/sh bin/sh; cp {answer} lib/libanswer.so; echo content >file
 printf '#!%s/bin/sh\\necho first $0 "$@"; cat file\\n' "$ROOT" >bin/first

@@ -4,6 +4,7 @@
 
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <string.h>
 
 #include "base/clock.h"
 
@@ -26,6 +27,27 @@ Test(config, an_empty_environment)
         cr_assert_eq(config.catalogue_quiet, 10 * CLOCK_SECOND);
         cr_assert_null(config.catalogue_base);
     }
+}
+
+Test(config, texts_that_outlive_the_environment)
+{
+    struct config config;
+    char roots[] = "SHUNT_ROOT=/a:/b", preload[] = "LD_PRELOAD=/x.so", room[256];
+    char *const environment[] = {roots, preload, NULL};
+    config_read(&config, environment);
+    const size_t size = config_texts_size(&config);
+    cr_assert_leq(size, sizeof room);
+    memset(room, '-', sizeof room);
+    config_move_texts(&config, room);
+    memset(roots, 't', sizeof roots);
+    memset(preload, 't', sizeof preload);
+    cr_assert_str_eq(config.roots, "/a:/b");
+    cr_assert_str_eq(config.preload, "/x.so");
+    cr_assert_str_eq(config.run_base, "/dev/shm");
+    cr_assert_str_eq(config.fabric, "tcp");
+    cr_assert_null(config.node);
+    cr_assert_eq(room[size - 1], '\0');
+    cr_assert_eq(room[size], '-');
 }
 
 Test(config, everything_said)
