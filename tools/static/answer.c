@@ -234,6 +234,23 @@ static long answer_do_plainly(const struct arguments *a)
     return a->call->as == SYS_truncate ? answer_truncate(a) : answer_do(a);
 }
 
+/* A socket keeps the words of its name. Where they mean something else to us, the kernel is to make it. */
+static long answer_may_bind(const struct arguments *a)
+{
+    return answer_type(AT_FDCWD, a->paths[0].text, AT_SYMLINK_NOFOLLOW) >= 0 ? -EADDRINUSE : 0;
+}
+
+static void answer_bind(int listener, uint64_t id, struct arguments *a)
+{
+    const bool is_spelt = a->paths[0].is_spelt;
+    const long result = is_spelt ? answer_may_bind(a) : answer_do(a);
+    arguments_finish(a);
+    if (is_spelt)
+        answer_or_go_on(listener, id, result);
+    else
+        answer_result(listener, id, result);
+}
+
 /* Nothing of the caller's is held any more when it goes on. */
 static void answer_perform(int listener, uint64_t id, struct arguments *a)
 {
@@ -249,6 +266,9 @@ static void answer_perform(int listener, uint64_t id, struct arguments *a)
         result = answer_in_trunk(a);
         arguments_finish(a);
         answer_or_go_on(listener, id, result);
+        return;
+    case CALLS_BIND:
+        answer_bind(listener, id, a);
         return;
     default:
         result = arguments_back(a, answer_do_plainly(a));

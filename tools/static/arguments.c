@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
+#include "itself.h"
 #include "kernel.h"
 
 /* So many of the caller's arguments stand before those for that letter. */
@@ -65,15 +66,25 @@ static bool arguments_may_be_null(const struct calls_entry *call)
     return call->as == SYS_utimensat;
 }
 
-/* A link below a root that leads to what the caller has open, or where it is, would lead to ours: it is done by what the link
- * says to the caller, or goes on if that is outside. */
-static bool arguments_follow_to_itself(struct arguments *a, struct arguments_path *path)
+/* A link that leads to what the caller has open, or where it is, would lead to ours. */
+static bool arguments_spell_out(struct arguments *a, struct arguments_path *path, bool follows)
 {
-    char link[PATH_MAX];
-    if (!where_leads_to_itself(path->text, link))
-        return true;
-    strcpy(path->given, link);
-    return where_text(a->tid, AT_FDCWD, link, path->text) == 0 && where_is_in_a_root(path->text, true);
+    if (!itself_may_be_on_the_way(path->text, follows) || !itself_spell_out(a->tid, path->text, follows))
+        return false;
+    path->is_spelt = true;
+    if (strlen(path->text) >= sizeof path->given) {
+        a->objection = -ENAMETOOLONG;
+        return false;
+    }
+    strcpy(path->given, path->text);
+    return true;
+}
+
+/* Does what it is to the caller lead to a root? */
+static bool arguments_leads_to_a_root(struct arguments *a, struct arguments_path *path, bool follows)
+{
+    const bool may = where_is_in_a_root(path->text, follows);
+    return may && (!arguments_spell_out(a, path, follows) || where_is_in_a_root(path->text, follows));
 }
 
 static bool arguments_look_at(struct arguments *a, struct arguments_path *path, uint64_t from, bool follows)
@@ -93,7 +104,7 @@ static bool arguments_look_at(struct arguments *a, struct arguments_path *path, 
     }
     if (path->given[0] == '\0')
         return may_be_empty && arguments_is_our_directory(a, path);
-    return where_is_in_a_root(path->text, follows) && (!follows || arguments_follow_to_itself(a, path));
+    return arguments_leads_to_a_root(a, path, follows);
 }
 
 /* With RESOLVE_IN_ROOT the path begins at the descriptor's directory, whatever it looks like. Below a root the library refuses
@@ -117,14 +128,16 @@ static bool arguments_look_at_address(struct arguments *a, struct arguments_path
     path->is_there = true;
     memcpy(path->given, address.sun_path, sizeof address.sun_path);
     path->given[sizeof address.sun_path] = '\0';
-    return where_text(a->tid, AT_FDCWD, path->given, path->text) == 0 &&
-           where_is_in_a_root(path->text, a->call->how & CALLS_FOLLOWS);
+    if (where_text(a->tid, AT_FDCWD, path->given, path->text) != 0)
+        return false;
+    path->is_spelt = path->given[0] == '/' && strcmp(path->given, path->text) != 0;
+    return arguments_leads_to_a_root(a, path, a->call->how & CALLS_FOLLOWS);
 }
 
 static bool arguments_look_at_one(struct arguments *a, struct arguments_path *path, char letter, const uint64_t *given, int at,
                                   bool follows)
 {
-    path->is_there = false;
+    path->is_there = path->is_spelt = false;
     path->at = letter == 'f' ? (int)*given : at;
     switch (letter) {
     case 'f':
@@ -159,6 +172,14 @@ static unsigned arguments_open_flags(const struct calls_entry *call, const uint6
     return call->arguments[2] == 'C' ? O_CREAT | O_TRUNC : (unsigned)given[call->arguments[0] == 'd' ? 2 : 1];
 }
 
+/* A call with one path in a root is done here, with the other as well. */
+static void arguments_spell_out_others(struct arguments *a, bool follows)
+{
+    for (unsigned i = 0; i < a->count; i++)
+        if (a->paths[i].is_there && a->paths[i].given[0] == '/' && !a->paths[i].is_in_root && !a->paths[i].is_spelt)
+            arguments_spell_out(a, &a->paths[i], follows);
+}
+
 int arguments_look(struct arguments *a, const struct calls_entry *call, const uint64_t given[CALLS_ARGUMENTS], pid_t tid)
 {
     unsigned at = 0, made = 0;
@@ -187,6 +208,8 @@ int arguments_look(struct arguments *a, const struct calls_entry *call, const ui
         }
         at += arguments_is_given(*letter);
     }
+    if (found && a->count > 1)
+        arguments_spell_out_others(a, follows);
     return found;
 }
 

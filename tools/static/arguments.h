@@ -27,6 +27,7 @@ struct arguments {
     struct arguments_path {
         int at;                    /* the caller's descriptor */
         bool is_there, is_in_root; /* a path was given; it leads to a root */
+        bool is_spelt;             /* what /proc/self means to the caller was on the way */
         unsigned where;            /* in `made` */
         char given[PATH_MAX], text[WHERE_TEXT];
     } paths[ARGUMENTS_PATHS];

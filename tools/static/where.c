@@ -2,13 +2,16 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #include "where.h"
 
+#include <linux/openat2.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/kernel_abi.h"
 #include "base/text.h"
 #include "path/path.h"
 #include "caller.h"
+#include "itself.h"
 #include "kernel.h"
 
 #define WHERE_LINKS 40 /* the kernel follows so many */
@@ -70,25 +73,6 @@ bool where_are_the_roots(const char *roots)
     return strcmp(roots, where_roots.text) == 0;
 }
 
-/* What follows that name and its slashes at the start of a path, past slashes and single dots; NULL: another name is there. */
-static const char *where_after(const char *path, const char *name)
-{
-    const size_t length = strlen(name);
-    while (path[0] == '/' || (path[0] == '.' && path[1] == '/'))
-        path++;
-    if (strncmp(path, name, length) != 0 || path[length] != '/')
-        return NULL;
-    return path + length + strspn(path + length, "/");
-}
-
-/* What /proc/self is to a thread, it is not to us. */
-static const char *where_after_self(const char *path)
-{
-    const char *inside = path[0] == '/' ? where_after(path, "proc") : NULL;
-    const char *own = inside != NULL ? where_after(inside, "self") : NULL;
-    return own != NULL || inside == NULL ? own : where_after(inside, "thread-self");
-}
-
 static void where_join(struct text *text, const char *base, const char *path)
 {
     if (path[0] != '/')
@@ -122,7 +106,7 @@ static ssize_t where_above(const char *name, char to[PATH_MAX])
 int where_text(pid_t tid, int at, const char *path, char to[WHERE_TEXT])
 {
     char name[CALLER_NAME], base[PATH_MAX] = "";
-    const char *own = where_after_self(path);
+    const char *own = itself_after(path);
     struct text text;
     text_init(&text, to, WHERE_TEXT);
     if (own != NULL) {
@@ -153,22 +137,24 @@ static bool where_says_the_text(const char *text)
     return false;
 }
 
-/* The links of /dev/fd lead to what is open in the process that looks. */
-static bool where_is_own_device(const char *text)
+/* To what is open in the process that looks, or where it is. */
+static bool where_is_its_own(const char *text)
 {
-    return strncmp(text, "/dev/fd/", 8) == 0 || strncmp(text, "/dev/std", 8) == 0;
-}
-
-bool where_leads_to_itself(const char *text, char link[PATH_MAX])
-{
-    const ssize_t length = sys_readlinkat(AT_FDCWD, text, link, PATH_MAX - 1);
-    link[length > 0 ? length : 0] = '\0';
-    return length > 0 && (where_after_self(link) != NULL || where_is_own_device(link));
+    return strncmp(text, "/dev/fd/", 8) == 0 || strncmp(text, "/dev/std", 8) == 0 || itself_after(text) != NULL;
 }
 
 static bool where_cannot_look(int code)
 {
-    return code == -EMFILE || code == -ENFILE || code == -ENOMEM || code == -EIO;
+    return code == -EMFILE || code == -ENFILE || code == -ENOMEM || code == -EIO || code == -ELOOP;
+}
+
+/* Of a directory. Where the text does not say that it leads through what a process has open, the path is not to do so by a
+ * link: -ELOOP. */
+static int where_open_directory(const char *path)
+{
+    const struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
+                                 .resolve = strncmp(path, "/proc/", 6) == 0 ? 0 : RESOLVE_NO_MAGICLINKS};
+    return (int)SYS4(SYS_openat2, AT_FDCWD, path, &how, sizeof how);
 }
 
 /* The real path of the directory that a path's last name is in. 1; 0: it cannot be reached; -errno: it cannot be told. */
@@ -177,7 +163,7 @@ static int where_parent(const char *path, size_t length, char to[PATH_MAX])
     char name[CALLER_NAME];
     if (path_parent_text(path, length, to) != 0)
         return 0;
-    const int fd = sys_openat(AT_FDCWD, to, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+    const int fd = where_open_directory(to);
     if (fd < 0)
         return where_cannot_look(fd) ? fd : 0;
     struct text text;
@@ -234,13 +220,13 @@ static int where_look(char path[WHERE_TEXT], bool follows)
 bool where_is_in_a_root(const char *text, bool follows)
 {
     char path[WHERE_TEXT];
-    if (where_says_the_text(text))
+    if (where_says_the_text(text) || where_is_its_own(text))
         return true;
-    if (text[0] != '/' || strlen(text) >= PATH_MAX || where_is_own_device(text) || where_is_plainly_elsewhere(text))
+    if (text[0] != '/' || strlen(text) >= PATH_MAX || where_is_plainly_elsewhere(text))
         return false;
     strcpy(path, text);
     int how = -1;
     for (int i = 0; i < WHERE_LINKS && how < 0; i++)
-        how = where_says_the_text(path) ? 1 : where_look(path, follows || i > 0);
+        how = where_says_the_text(path) || where_is_its_own(path) ? 1 : where_look(path, follows || i > 0);
     return how > 0;
 }

@@ -22,8 +22,6 @@ bool where_are_the_roots(const char *roots);
  * -errno: there is no such descriptor, or no room. */
 int where_text(pid_t, int at, const char *path, char to[WHERE_TEXT]);
 
-/* Is there a link at the end of an absolute text, to what the process that follows it has open, or where it is (/proc/self,
- * /dev/fd)? Then `link` says what it does. */
-bool where_leads_to_itself(const char *text, char link[PATH_MAX]);
-/* Of an absolute text. `follows`: a link at the end is followed. */
+/* Of an absolute text. `follows`: a link at the end is followed. True also where it cannot be told, or where a link on the way
+ * leads to what the process that follows it has open, or where it is (itself.h). */
 bool where_is_in_a_root(const char *text, bool follows);

@@ -18,8 +18,10 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -253,6 +255,62 @@ static void edges_itself(char **words)
     edges_say_size("made");
 }
 
+static void edges_say_text(const char *name)
+{
+    char text[64] = "";
+    const int fd = open(name, O_RDONLY);
+    edges_say(name, fd < 0 ? -1 : read(fd, text, sizeof text - 1));
+    printf("%s", text);
+    close(fd);
+}
+
+static void edges_bind(const char *path)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX}, said = {0};
+    socklen_t size = sizeof said;
+    const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    strcpy(address.sun_path, path);
+    edges_say(path, bind(fd, (struct sockaddr *)&address, sizeof address));
+    getsockname(fd, (struct sockaddr *)&said, &size);
+    printf("says %s\n", said.sun_path);
+}
+
+/* Links on the way of a path, not at its end. OUTSIDE: one that is made elsewhere. */
+static void edges_on_the_way(char **words)
+{
+    struct stat stat_of;
+    mkdir("sub", 0755);
+    close(edges_make("sub/inside"));
+    dup2(open("file", O_RDONLY), 30);
+    dup2(open("sub", O_RDONLY | O_DIRECTORY), 31);
+    symlink("/proc/self/cwd", "cwd");
+    symlink("/proc/self/cwd", words[0]);
+    symlink("/proc", "proc");
+    symlink("proc/self", "own");
+    symlink("own/comm", "comm");
+    symlink("/dev/fd/31", "there");
+    static const char *const read[] = {"cwd/file",       "cwd/cwd/file", "own/comm",           "comm", "proc/thread-self/comm",
+                                       "own/fd/31/none", "own/fd/30",    "own/cwd/sub/../file"};
+    for (size_t i = 0; i < sizeof read / sizeof *read; i++)
+        edges_say_text(read[i]);
+    edges_say_size("there/inside");
+    edges_say_size("/dev/fd/31/inside");
+    edges_say("make", edges_make("cwd/made"));
+    edges_say("again", edges_make("own/cwd/made"));
+    edges_say("rename", rename("cwd/made", "there/moved"));
+    edges_say("link", linkat(AT_FDCWD, "/dev/fd/30", AT_FDCWD, "cwd/linked", AT_SYMLINK_FOLLOW));
+    edges_say("chmod", chmod("/dev/fd/31", 0700));
+    printf("%o\n", stat("sub", &stat_of) == 0 ? stat_of.st_mode & 0777 : 0);
+    edges_say("unlink", unlink("cwd/linked"));
+    edges_say("chdir", chdir("cwd/sub"));
+    edges_say("back", chdir("/dev/fd/31/.."));
+    edges_say("from outside", (chdir(words[0]), open(words[1], O_RDONLY)));
+    edges_bind("/proc/self/cwd/file");
+    edges_bind("/proc/self/cwd/one");
+    edges_bind("cwd/two");
+    edges_bind("cwd/file");
+}
+
 int main(int count, char **words)
 {
     static const struct {
@@ -271,7 +329,8 @@ int main(int count, char **words)
                {"children", edges_children},
                {"takes-in", edges_takes_in},
                {"waits", edges_waits},
-               {"itself", edges_itself}};
+               {"itself", edges_itself},
+               {"on-the-way", edges_on_the_way}};
     for (size_t i = 0; count > 1 && i < sizeof all / sizeof *all; i++)
         if (strcmp(words[1], all[i].name) == 0)
             all[i].does(words + 2);
