@@ -30,6 +30,9 @@
 #ifndef SYS_mount_setattr
 #define SYS_mount_setattr 442 /* Linux 5.12 */
 #endif
+#ifndef AT_EXECVE_CHECK
+#define AT_EXECVE_CHECK 0x10000 /* Linux 6.14 */
+#endif
 #ifndef FUSE_SUPER_MAGIC
 #define FUSE_SUPER_MAGIC 0x65735546
 #endif

@@ -484,6 +484,15 @@ enum program_way program_judge(int at, const char *path, const struct program_lo
     return is_refused ? PROGRAM_REFUSED : PROGRAM_GOES;
 }
 
+enum program_way program_refusal(int at, const char *path)
+{
+    char *const words[] = {(char *)path, NULL};
+    const int flags = path[0] == '\0' ? AT_EMPTY_PATH : 0;
+    if (SYS5(SYS_execveat, at, path, words, words + 1, flags | AT_EXECVE_CHECK) == -ETXTBSY)
+        return PROGRAM_BUSY;
+    return SYS4(SYS_faccessat2, at, path, X_OK, flags | AT_EACCESS) == -EACCES ? PROGRAM_REFUSED : PROGRAM_HELPED;
+}
+
 void program_warn_of_library(const char *path, const char *why)
 {
     int saved = errno;

@@ -60,7 +60,8 @@ const struct names_root *program_root_handed(int directory, char *const argument
 enum program_way {
     PROGRAM_GOES,    /* with the shim, or handed nothing, or without the shim, which was said */
     PROGRAM_HELPED,  /* by the helper of static programs, which is to execute it */
-    PROGRAM_REFUSED, /* SHUNT_STATIC=refuse, which was said */
+    PROGRAM_REFUSED, /* EACCES: SHUNT_STATIC=refuse, which was said, or it may not be executed */
+    PROGRAM_BUSY,    /* ETXTBSY */
 };
 
 /* Of one that the loader will not put the shim into (it is statically linked, or for another C library or machine, or it
@@ -68,6 +69,10 @@ enum program_way {
  * what is said on standard error, in one line, once for each program by a process and those forked from it. */
 enum program_way program_judge(int at, const char *path, const struct program_look *, const struct names_root *root,
                                bool helps);
+
+/* Would the kernel refuse to execute it? Its caller is to hear of that, and not the helper: PROGRAM_REFUSED or PROGRAM_BUSY,
+ * else PROGRAM_HELPED. That somebody may write to it is told since Linux 6.14. */
+enum program_way program_refusal(int at, const char *path);
 
 /* The same of a library that is loaded in such a way that the shim does not see what it does. */
 void program_warn_of_library(const char *path, const char *why);

@@ -93,6 +93,21 @@ static bool wrap_exec_is_closed(int fd)
 /* Of the last look at a program and its interpreters: it is there. */
 enum { WRAP_EXEC_MISSING = -1 };
 
+/* One that the helper is to execute, with the interpreters that it leads to. Not inlined: most are none. */
+__attribute__((noinline)) static int wrap_exec_refusal(struct scratch *scratch, int at, const char *path, int directory)
+{
+    enum program_way way = program_refusal(at, path);
+    for (int i = 0; i < PROGRAM_SCRIPTS_MAX && way == PROGRAM_HELPED; i++) {
+        struct program_look *look = &scratch->program.looks[i % 2];
+        if (!program_look(scratch, at, path, look) || look->kind != PROGRAM_SCRIPT)
+            break;
+        at = directory;
+        path = look->interpreter;
+        way = program_refusal(at, path);
+    }
+    return way;
+}
+
 /* The program and the interpreters and the loader that it leads to are moved to the trunk, and the last of them is looked at on
  * behalf of the user: its program_way; WRAP_EXEC_MISSING: one of them is not there. */
 static int wrap_exec_prepare_chain(struct scratch *scratch, int at, const char *path, int directory,
@@ -122,7 +137,9 @@ static int wrap_exec_prepare_chain(struct scratch *scratch, int at, const char *
 static int wrap_exec_prepare_one(int at, const char *path, int directory, const struct names_root *root)
 {
     struct scratch *scratch = scratch_take();
-    const int way = scratch != NULL ? wrap_exec_prepare_chain(scratch, at, path, directory, root) : PROGRAM_GOES;
+    int way = scratch != NULL ? wrap_exec_prepare_chain(scratch, at, path, directory, root) : PROGRAM_GOES;
+    if (way == PROGRAM_HELPED)
+        way = wrap_exec_refusal(scratch, at, path, directory);
     scratch_give(scratch);
     return way;
 }
@@ -445,7 +462,8 @@ void exec_carry_end(const struct exec_carrying *carrying)
 #define WRAP_EXEC_CARRYING(ENVIRONMENT, HELPED, CALL)                                                                          \
     ({                                                                                                                         \
         struct exec_carrying carrying;                                                                                         \
-        int result = (HELPED)->way == PROGRAM_REFUSED ? (errno = EXEC_REFUSED, -1) : 0;                                        \
+        const int refused = exec_refused((HELPED)->way);                                                                       \
+        int result = refused != 0 ? (errno = refused, -1) : 0;                                                                 \
         char *const *carried_on = result == 0 ? exec_carry_begin(&carrying, ENVIRONMENT, HELPED) : NULL;                       \
         sanitizer_abandon_frames();                                                                                            \
         if (result == 0 && carried_on == NULL && (ENVIRONMENT) != NULL)                                                        \
@@ -454,7 +472,7 @@ void exec_carry_end(const struct exec_carrying *carrying)
             result = REAL(execve)(carrying.words[0], carrying.words, carried_on);                                              \
         else if (result == 0)                                                                                                  \
             result = (CALL);                                                                                                   \
-        if ((HELPED)->way != PROGRAM_REFUSED)                                                                                  \
+        if (refused == 0)                                                                                                      \
             exec_carry_end(&carrying);                                                                                         \
         result;                                                                                                                \
     })

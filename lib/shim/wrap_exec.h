@@ -4,6 +4,7 @@
 
 /* What the ways to start a program share. Callable in a vfork child: no malloc, nothing is remembered. */
 
+#include <errno.h>
 #include <stddef.h>
 
 #include "shim/process.h"
@@ -20,7 +21,11 @@ int exec_error(int at, const char *path, int error);
  * The second: what execvp would find along PATH. */
 enum program_way exec_prepare(int at, const char *path, int directory, char *const arguments[]);
 enum program_way exec_prepare_along_path(const char *file, int directory, char *const arguments[]);
-#define EXEC_REFUSED EACCES /* the error of one that is refused */
+/* The error of one that is not executed; 0: it is. */
+static inline int exec_refused(enum program_way way)
+{
+    return way == PROGRAM_REFUSED ? EACCES : way == PROGRAM_BUSY ? ETXTBSY : 0;
+}
 
 /* A child's environment must carry the shim on. So many variables may be added, with so many bytes of text
  * (0: it lacks nothing); how many it has. */

@@ -240,8 +240,8 @@ static int wrap_spawn_carrying(spawn_function *original, int *child, const struc
                                const posix_spawnattr_t *attributes, char *const environment[], const struct exec_helped *helped)
 {
     struct exec_carrying carrying;
-    if (helped->way == PROGRAM_REFUSED)
-        return EXEC_REFUSED;
+    if (exec_refused(helped->way) != 0)
+        return exec_refused(helped->way);
     char *const *carried_on = exec_carry_begin(&carrying, environment, helped);
     if (carried_on == NULL && environment != NULL)
         return ENOMEM;

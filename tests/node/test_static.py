@@ -5,6 +5,8 @@
 import itertools
 import os
 import pathlib
+import platform
+import re
 import shutil
 import signal
 import subprocess
@@ -104,6 +106,52 @@ def test_programs_that_are_executed_by_a_descriptor(native_and_shunt, area, kind
     native, shunt = native_and_shunt(EXECUTED_BY_DESCRIPTOR.format(busybox=BUSYBOX, handed=handed))
     assert_equal_text(native, shunt)
     assert "script word: hot busy" in shunt and "static, flags 0, with it: status 7" in shunt and "reads, flags 0, with it: status 5" in shunt
+
+
+EXECUTES = """
+import errno, os, sys
+def ended(child):
+    return "status %d" % os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+def forked(execute):
+    child = os.fork()
+    if child == 0:
+        try:
+            execute()
+        except OSError as error:
+            print(errno.errorcode[error.errno], end=" ", flush=True)
+        os._exit(3)
+    return ended(child)
+def spawned(path):
+    try:
+        return ended(os.posix_spawn(path, [path, "file"], os.environ))
+    except OSError as error:
+        return errno.errorcode[error.errno]
+for path in sys.argv[1:]:
+    print(path, forked(lambda: os.execv(path, [path, "file"])), spawned(path),
+          forked(lambda: os.execve(os.open(path, os.O_RDONLY), [path, "file"], os.environ)), flush=True)
+"""
+
+CANNOT_BE_EXECUTED = """
+mkdir first second; echo hot >file
+printf 'int main(void) {{ return 7; }}' >program.c; gcc -static -o static program.c; rm program.c
+cp static plain; chmod 644 plain; cp static first/found; chmod 644 first/found; cp static second/found; cp static written
+printf '#!./static\n' >script; printf '#!./plain\n' >of-plain; printf '#!./script\n' >of-script; chmod 755 script of-plain of-script
+printf '#!./static\n' >plain-script
+{busy}
+{python} -c '{executes}' ./static ./plain ./script ./of-plain ./of-script ./plain-script ./written 2>&1
+PATH=$PWD/first:$PWD/second:$PATH; found file || echo $?; exec 7>&-
+"""
+
+
+@pytest.mark.parametrize("is_busy", [False, True], ids=["permissions", "is written to"])
+def test_what_cannot_be_executed_is_the_callers_to_hear(native_and_shunt, is_busy):
+    """And not that of the helper, which would execute it. That somebody may write to a file the kernel tells since 6.14."""
+    if is_busy and tuple(map(int, re.match(r"(\d+)\.(\d+)", platform.release()).groups())) < (6, 14):
+        pytest.skip("this kernel does not tell it before")
+    script = CANNOT_BE_EXECUTED.format(python=PYTHON, executes=EXECUTES, busy="exec 7>>written" if is_busy else "")
+    native, shunt = native_and_shunt(script)
+    assert_equal_text(native, shunt)
+    assert "./plain status 3 EACCES status 3" in shunt and ("./written status 3 ETXTBSY status 3" in shunt) == is_busy
 
 
 @pytest.fixture
