@@ -8,6 +8,7 @@
 #include <alloca.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -458,6 +459,22 @@ void exec_carry_end(const struct exec_carrying *carrying)
         sys_munmap(carrying->at, carrying->size);
 }
 
+/* A debugger that sets its breakpoints after so many execs (gdb, after that of a shell and of the program) is told of each by
+ * SIGTRAP: of this one it is not. The helper takes the signal in, where it is told by a zeroth argument as a login shell's. */
+__attribute__((noinline)) static int wrap_exec_by_helper(char *words[], char *const environment[])
+{
+    const uint64_t trap = UINT64_C(1) << (SIGTRAP - 1);
+    const char *helper = words[0];
+    uint64_t before = trap;
+    SYS4(SYS_rt_sigprocmask, SIG_BLOCK, &trap, &before, sizeof before);
+    if (!(before & trap))
+        words[0] = "-shunt-static";
+    const int result = REAL(execve)(helper, words, environment);
+    if (!(before & trap))
+        SYS4(SYS_rt_sigprocmask, SIG_UNBLOCK, &trap, NULL, sizeof trap);
+    return result;
+}
+
 /* CALL with an environment that carries the shim on, which is ENVIRONMENT there, or the helper instead; -1 with errno. */
 #define WRAP_EXEC_CARRYING(ENVIRONMENT, HELPED, CALL)                                                                          \
     ({                                                                                                                         \
@@ -469,7 +486,7 @@ void exec_carry_end(const struct exec_carrying *carrying)
         if (result == 0 && carried_on == NULL && (ENVIRONMENT) != NULL)                                                        \
             result = (errno = ENOMEM, -1);                                                                                     \
         if (result == 0 && carrying.words != NULL)                                                                             \
-            result = REAL(execve)(carrying.words[0], carrying.words, carried_on);                                              \
+            result = wrap_exec_by_helper(carrying.words, carried_on);                                                          \
         else if (result == 0)                                                                                                  \
             result = (CALL);                                                                                                   \
         if (refused == 0)                                                                                                      \

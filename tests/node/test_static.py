@@ -154,6 +154,22 @@ def test_what_cannot_be_executed_is_the_callers_to_hear(native_and_shunt, is_bus
     assert "./plain status 3 EACCES status 3" in shunt and ("./written status 3 ETXTBSY status 3" in shunt) == is_busy
 
 
+BLOCKS = f"""{PYTHON} -c 'import os, signal, sys
+signal.pthread_sigmask(signal.SIG_BLOCK, {{signal.SIGTRAP}})
+os.execvp(sys.argv[1], sys.argv[1:])' """
+SAYS_BLOCKED = f"{BUSYBOX} grep SigBlk /proc/self/status file"
+
+
+@pytest.mark.parametrize("blocks", ["", BLOCKS], ids=["not blocked", "blocked"])
+def test_a_debugger_that_counts_what_is_executed(native_and_shunt, area, blocks):
+    """As gdb does, which sets its breakpoints after the shell and the program. What is blocked is inherited."""
+    traced = linked(area, "traced.c")
+    script = f"echo hot >file; {traced} {BUSYBOX} cat $ROOT/file; {blocks}{SAYS_BLOCKED}; {blocks}{BUSYBOX} sh -c '{SAYS_BLOCKED}'"
+    native, shunt = native_and_shunt(script)
+    assert_equal_text(native, shunt)
+    assert "executes /busybox\nhot\nstatus 0\n" in shunt
+
+
 @pytest.fixture
 def edges(area):
     """Calls at the edge of what a program may do."""

@@ -2,12 +2,14 @@
  * SPDX-FileCopyrightText: The shunt authors */
 /* shunt-static PATH ARGUMENT... or shunt-static "" FD[:PASSED] ARGUMENT...: executes a program that the shim cannot be loaded
  * into, with ARGUMENTs from the zeroth on, under a filter that asks a helper about its paths. The shim's exec does so
- * (lib/shim/wrap_exec.c); it is not for users. */
+ * (lib/shim/wrap_exec.c); it is not for users. With a zeroth argument that begins with '-' it unblocks SIGTRAP first. */
 
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/text.h"
@@ -78,10 +80,23 @@ static const char *main_name_of(int fd, char to[PATH_MAX])
     return to;
 }
 
+/* The shim had blocked it for this program alone: a debugger is not to be told of its exec. */
+static void main_take_trap(void)
+{
+    const struct timespec none = {0};
+    sigset_t trap;
+    sigemptyset(&trap);
+    sigaddset(&trap, SIGTRAP);
+    sigtimedwait(&trap, NULL, &none);
+    sigprocmask(SIG_UNBLOCK, &trap, NULL);
+}
+
 int main(int argc, char **argv)
 {
     struct config config;
     char of_open[PATH_MAX];
+    if (argc > 0 && argv[0][0] == '-')
+        main_take_trap();
     config_read(&config, environ);
     const bool is_open = argc > 1 && argv[1][0] == '\0';
     if (argc < 3 + is_open || config.roots == NULL)
