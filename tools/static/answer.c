@@ -102,18 +102,15 @@ static void answer_or_go_on(int listener, uint64_t id, long code)
         answer_go_on(listener, id);
 }
 
-/* The descriptor becomes the caller's, as the result. One that may write is closed here before the caller goes on: its own
- * close is to be the last (a program that it wrote may be executed then, and its watchers are told). */
+/* The descriptor becomes the caller's, as the result. It is closed here before the caller goes on: its own close is to be the
+ * last (a program that it wrote may be executed then, what is mounted there be unmounted, and its watchers are told). */
 static void answer_descriptor(int listener, uint64_t id, int fd, uint64_t flags)
 {
-    const bool is_read_only = (flags & O_ACCMODE) == O_RDONLY;
-    struct seccomp_notif_addfd add = {
-        .id = id, .flags = is_read_only ? SECCOMP_ADDFD_FLAG_SEND : 0, .srcfd = (uint32_t)fd, .newfd_flags = flags & O_CLOEXEC};
+    struct seccomp_notif_addfd add = {.id = id, .srcfd = (uint32_t)fd, .newfd_flags = flags & O_CLOEXEC};
     answer_pass_on();
     const long code = SYS3(SYS_ioctl, listener, SECCOMP_IOCTL_NOTIF_ADDFD, &add);
     sys_close(fd);
-    if (code < 0 || !is_read_only)
-        answer_result(listener, id, code);
+    answer_result(listener, id, code);
 }
 
 static long answer_errno(long result)

@@ -311,6 +311,18 @@ static void edges_on_the_way(char **words)
     edges_bind("cwd/file");
 }
 
+/* A lease to write is given to the only one that has a file open. */
+static void edges_alone(char **words)
+{
+    int failed = 0;
+    for (int i = 0; i < 1000; i++) {
+        const int fd = open("file", O_RDONLY);
+        failed += fcntl(fd, F_SETLEASE, F_WRLCK) != 0;
+        close(fd);
+    }
+    printf("%d of 1000 failed\n", failed);
+}
+
 int main(int count, char **words)
 {
     static const struct {
@@ -330,7 +342,8 @@ int main(int count, char **words)
                {"takes-in", edges_takes_in},
                {"waits", edges_waits},
                {"itself", edges_itself},
-               {"on-the-way", edges_on_the_way}};
+               {"on-the-way", edges_on_the_way},
+               {"alone", edges_alone}};
     for (size_t i = 0; count > 1 && i < sizeof all / sizeof *all; i++)
         if (strcmp(words[1], all[i].name) == 0)
             all[i].does(words + 2);
