@@ -170,6 +170,26 @@ def test_a_debugger_that_counts_what_is_executed(native_and_shunt, area, blocks)
     assert "executes /busybox\nhot\nstatus 0\n" in shunt
 
 
+# What shunt(7) says of such programs: it is refused as by an older kernel, and what these calls are given is looked for in the trunk.
+NOT_OF_STATIC_PROGRAMS = ("NUMBER_OPEN_TREE_ATTR", "NUMBER_FSCONFIG", "chroot", "pivot_root")
+
+
+@pytest.mark.skipif(not IS_SUPERUSER, reason="mounts")
+def test_calls_of_the_superuser_with_the_path_of_a_redirected_file(shunt, area):
+    program = linked(area, "mounts.c", "-static", "-I", HERE.parents[1] / "lib")
+
+    def under(name, *words):
+        root = area / name
+        root.mkdir()
+        words = [root if word == "ROOT" else word for word in words]
+        said = run(["unshare", "--mount", *words, "sh", "-c", 'exec "$0" here', program], cwd=root).check()
+        return "\n".join(line for line in said.splitlines() if not any(name in line for name in NOT_OF_STATIC_PROGRAMS))
+
+    native = under("native")
+    assert_equal_text(native, under("shunt", shunt.path, "run", "--root", "ROOT", "--placement", "branch", "--keep", "--"))
+    assert "point: source\n" in native and redirected_files(area / "shunt")
+
+
 @pytest.fixture
 def edges(area):
     """Calls at the edge of what a program may do."""

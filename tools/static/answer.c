@@ -202,16 +202,35 @@ static void answer_open(int listener, uint64_t id, struct arguments *a)
 /* Of name_to_handle_at: the kernel looks at its flags before the path. */
 #define ANSWER_FLAGS (AT_SYMLINK_FOLLOW | AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH | 0x203 /* AT_HANDLE_... */)
 
+/* A mount's source need be no path, the file of a quota is looked at last, and attributes first; and what lacks a capability is
+ * told so whatever the path is. */
+static bool answer_kernel_knows_better(const struct arguments *a, unsigned i)
+{
+    return (a->call->number == SYS_mount && i == 0) || (a->call->number == SYS_quotactl && i == 1) ||
+           a->call->number == SYS_mount_setattr || (a->call->how & CALLS_ADMIN && geteuid() != 0) ||
+           (a->flags & ~(unsigned)ANSWER_FLAGS) != 0;
+}
+
+static long answer_one_in_trunk(const struct arguments *a, unsigned i)
+{
+    const struct arguments_path *path = &a->paths[i];
+    const bool has_directory = path->where > 0 && a->call->arguments[path->where - 1] == 'd';
+    const bool follows = a->call->how & CALLS_FOLLOWS ? !(a->flags & AT_SYMLINK_NOFOLLOW) : (a->flags & AT_SYMLINK_FOLLOW) != 0;
+    return answer_prepare(has_directory ? (int)a->made[path->where - 1] : AT_FDCWD,
+                          path->given[0] == '/' ? path->text : path->given,
+                          (follows ? 0 : AT_SYMLINK_NOFOLLOW) | (int)(a->flags & AT_EMPTY_PATH), a->call->kind == CALLS_CHDIR);
+}
+
+/* The target of a mount comes before its source, as in the kernel. */
 static long answer_in_trunk(const struct arguments *a)
 {
-    const struct arguments_path *path = &a->paths[0];
-    const bool has_directory = path->where > 0 && a->call->arguments[path->where - 1] == 'd';
-    const bool follows = a->call->how & CALLS_FOLLOWS || a->flags & AT_SYMLINK_FOLLOW;
-    const long code = answer_prepare(
-        has_directory ? (int)a->made[path->where - 1] : AT_FDCWD, path->given[0] == '/' ? path->text : path->given,
-        (follows ? 0 : AT_SYMLINK_NOFOLLOW) | (int)(a->flags & AT_EMPTY_PATH), a->call->kind == CALLS_CHDIR);
-    const bool kernel_knows_better = a->call->number == SYS_mount || (a->flags & ~(unsigned)ANSWER_FLAGS) != 0;
-    return kernel_knows_better ? 0 : code;
+    long refused = 0;
+    for (unsigned i = a->count; i-- > 0;) {
+        const long code = a->paths[i].is_in_root ? answer_one_in_trunk(a, i) : 0;
+        if (refused == 0 && !answer_kernel_knows_better(a, i))
+            refused = code;
+    }
+    return refused;
 }
 
 /* A file does not become longer than its caller may make one, who gets the signal that the kernel sends. */

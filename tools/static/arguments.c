@@ -19,6 +19,26 @@ static bool arguments_is_given(char letter)
     return strchr("@0NRC", letter) == NULL;
 }
 
+enum {
+    ARGUMENTS_UMOUNT_NOFOLLOW = 8,
+    ARGUMENTS_MOVE_FOLLOWS = 0x11, /* either path of move_mount */
+    ARGUMENTS_PICK_NOFOLLOW = 2,
+    ARGUMENTS_QUOTA_ON = 0x800002, /* without the kind of quota */
+};
+
+/* Flags of mounts, as those of letter a. */
+static unsigned arguments_mount_flags(char letter, unsigned flags)
+{
+    switch (letter) {
+    case 'u':
+        return flags & ARGUMENTS_UMOUNT_NOFOLLOW ? AT_SYMLINK_NOFOLLOW : 0;
+    case 'm':
+        return flags & ARGUMENTS_MOVE_FOLLOWS ? AT_SYMLINK_FOLLOW : 0;
+    default:
+        return flags & ARGUMENTS_PICK_NOFOLLOW ? AT_SYMLINK_NOFOLLOW : 0;
+    }
+}
+
 static unsigned arguments_flags(const struct calls_entry *call, const uint64_t *given)
 {
     unsigned at = 0;
@@ -29,6 +49,8 @@ static unsigned arguments_flags(const struct calls_entry *call, const uint64_t *
             return given[at] & IN_DONT_FOLLOW ? AT_SYMLINK_NOFOLLOW : 0;
         if (*letter == 'N')
             return AT_SYMLINK_NOFOLLOW;
+        if (strchr("umv", *letter) != NULL)
+            return arguments_mount_flags(*letter, (unsigned)given[at]);
     }
     return 0;
 }
@@ -134,9 +156,16 @@ static bool arguments_look_at_address(struct arguments *a, struct arguments_path
     return arguments_leads_to_a_root(a, path, a->call->how & CALLS_FOLLOWS);
 }
 
+/* A mount may have no source, and quotactl something other than a path. */
+static bool arguments_has_path(const struct arguments *a, char letter, uint64_t from)
+{
+    return (a->call->number != SYS_mount || from != 0) && (letter != 'Q' || (unsigned)a->given[0] >> 8 == ARGUMENTS_QUOTA_ON);
+}
+
 static bool arguments_look_at_one(struct arguments *a, struct arguments_path *path, char letter, const uint64_t *given, int at,
                                   bool follows)
 {
+    path->given[0] = '\0';
     path->is_there = path->is_spelt = false;
     path->at = letter == 'f' ? (int)*given : at;
     switch (letter) {
@@ -145,13 +174,13 @@ static bool arguments_look_at_one(struct arguments *a, struct arguments_path *pa
     case 'k':
         return arguments_look_at_address(a, path, given[0], given[1]);
     default:
-        return arguments_look_at(a, path, *given, follows);
+        return arguments_has_path(a, letter, *given) && arguments_look_at(a, path, *given, follows);
     }
 }
 
 static bool arguments_is_path(char letter)
 {
-    return strchr("pPfk", letter) != NULL;
+    return strchr("pPQfk", letter) != NULL;
 }
 
 /* Of openat2; zero of any other call, and where it cannot be read. */
@@ -196,7 +225,7 @@ int arguments_look(struct arguments *a, const struct calls_entry *call, const ui
     const struct open_how how = arguments_how(call, given, tid);
     const bool follows = arguments_follows(a, arguments_open_flags(call, given, &how));
     for (const char *letter = call->arguments; *letter != '\0'; made++, letter++) {
-        if (*letter == 'd' || *letter == '@' || *letter == 'P')
+        if (strchr("d@PQ", *letter) != NULL)
             directory = *letter == 'd' ? (int)given[at] : AT_FDCWD;
         if (arguments_is_path(*letter)) {
             struct arguments_path *path = &a->paths[a->count++];
@@ -230,7 +259,7 @@ static int arguments_make_path(struct arguments *a, char letter, const struct ar
     const bool is_absolute = path->given[0] == '/', is_empty = path->given[0] == '\0' || !path->is_there;
     if (letter == 'f')
         return (int)(*to = arguments_open(a, path, true)) < 0 ? (int)*to : 0;
-    if (letter == 'P' || letter == 'k') {
+    if (letter == 'P' || letter == 'Q' || letter == 'k') {
         *to = letter == 'k' ? (long)a->in : is_absolute ? (long)path->text : (long)path->given;
         const int at = is_absolute ? 0 : arguments_open(a, path, false);
         if (letter == 'k')
@@ -276,6 +305,7 @@ static int arguments_make_one(struct arguments *a, const char *letter, unsigned 
         return 0; /* comes with its path */
     case 'p':
     case 'P':
+    case 'Q':
     case 'f':
     case 'k':
         return arguments_make_path(a, *letter, &a->paths[path], made > 0 ? to - 1 : to, to);

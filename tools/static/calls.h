@@ -16,6 +16,8 @@
  *     i        a number
  *     a        flags with AT_SYMLINK_NOFOLLOW, AT_SYMLINK_FOLLOW, AT_EMPTY_PATH
  *     x w      flags of open; a mask of inotify's
+ *     u m v    flags of umount2, move_mount and fspick
+ *     Q        the path of a quota file, if quota is switched on
  *     0 N R C  a constant that the caller gave by the call's name (0, AT_SYMLINK_NOFOLLOW, AT_REMOVEDIR, those of creat)
  *     s        a text that is handed in
  *     t        `in` bytes that are handed in; may be NULL
@@ -42,7 +44,11 @@ enum calls_kind {
     CALLS_CONTROL,
 };
 
-enum { CALLS_FOLLOWS = 1, CALLS_MAKES = 2 };
+enum {
+    CALLS_FOLLOWS = 1,
+    CALLS_MAKES = 2,
+    CALLS_ADMIN = 4, /* the kernel asks for a capability before it looks at the path */
+};
 
 struct calls_entry {
     int number, as;
