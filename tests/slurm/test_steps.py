@@ -113,10 +113,10 @@ def test_an_ordinary_user(cluster, root, works, for_all, become):
 
 
 def test_options_of_a_step(cluster, root, launch, works):
-    options = {"one": "--overlap", "two": "--exclusive", "three": "--export=NONE"}
+    options = {"one": "--overlap", "two": "--exclusive", "three": "--export=NONE", "four": "-QN 2"}
     lines = [f"{launch} --root {root} srun {option} -n4 {works} {root} {name}" for name, option in options.items()]
     text = cluster.ended(cluster.submit(" && ".join(lines), "-N2", "-w", "node1,node2", "--ntasks-per-node=2"))
-    assert made(root) == both(*options, ranks=2) and text.count("80 operations") == 3, text
+    assert made(root) == both(*options, ranks=2) and text.count("80 operations") == len(options), text
 
 
 def test_a_job_that_exports_nothing(cluster, root, launch, works):

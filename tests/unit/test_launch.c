@@ -249,6 +249,16 @@ Test(line, of_srun)
                      "srun --export=ALL" EXPORT "-n1 W -- app1 : --export=C" EXPORT "-n2 W -- app2");
 }
 
+Test(line, letters_share_a_word)
+{
+    cr_assert_str_eq(launch_composed("srun -ln 4 prog"), "srun --export=ALL" EXPORT "-ln 4 W -- prog");
+    cr_assert_str_eq(launch_composed("srun -ln4 prog"), "srun --export=ALL" EXPORT "-ln4 W -- prog");
+    cr_assert_str_eq(launch_composed("srun -vvv prog"), "srun --export=ALL" EXPORT "-vvv W -- prog");
+    cr_assert_str_eq(launch_composed("srun -lK1 prog"), "srun --export=ALL" EXPORT "-lK1 W -- prog");
+    cr_assert_str_eq(launch_composed("flux run -lN 2 prog"), "flux run --env=LD_PRELOAD=SHIM --env=SHUNT_ROOT=/r "
+                                                             "--env=SHUNT_DEADLINE=9 -lN 2 W -- prog");
+}
+
 Test(line, exports_what_slurm_was_told_to)
 {
     char list[LINE_EXPORT_MAX];

@@ -90,17 +90,32 @@ static size_t line_words_taken(const struct line *line, size_t at, const struct 
     return 1 + (takes < rest ? takes : rest);
 }
 
+/* Letters may share a word, as in -ln4: the first one that takes a word has the rest of this one, or the next. */
+static struct option line_letters_at(const struct line *line, size_t at)
+{
+    const struct line_option *options = line_launchers[line->kind].options, *kind;
+    const char *letter = line->words[at] + 1;
+    struct option option = {.kind = line_find(options, letter, 1), .words = 1};
+    while (option.kind && option.kind->takes == 0 && letter[1] && (kind = line_find(options, letter + 1, 1))) {
+        option.kind = kind;
+        letter++;
+    }
+    if (option.kind && option.kind->takes && letter[1])
+        option.value = letter + 1;
+    if (option.kind)
+        option.words = line_words_taken(line, at, &option);
+    return option;
+}
+
 static struct option line_option_at(const struct line *line, size_t at)
 {
-    const char *word = line->words[at], *name = word + 1 + (word[1] == '-');
-    bool is_letter = line_launchers[line->kind].letters && word[1] != '-';
-    const char *equals = is_letter ? NULL : strchr(name, '=');
-    size_t length = is_letter ? 1 : equals ? (size_t)(equals - name) : strlen(name);
+    const char *word = line->words[at], *name = word + 1 + (word[1] == '-'), *equals = strchr(name, '=');
+    if (line_launchers[line->kind].letters && word[1] != '-')
+        return line_letters_at(line, at);
+    size_t length = equals ? (size_t)(equals - name) : strlen(name);
     struct option option = {.kind = line_find(line_launchers[line->kind].options, name, length), .words = 1};
     if (equals)
         option.value = equals + 1;
-    else if (is_letter && option.kind && option.kind->takes && name[1])
-        option.value = name + 1;
     if (option.kind)
         option.words = line_words_taken(line, at, &option);
     return option;
