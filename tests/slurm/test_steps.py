@@ -172,6 +172,12 @@ def test_mpirun_of_programs_that_spawn_others(cluster, root, launch, spawns):
     assert {step for step, _ in found} == {"parent", "child"} and sum(found.values()) == 80 and "80 operations" in text, text
 
 
+def test_programs_of_mpirun_that_have_hosts_of_their_own(cluster, root, launch, works):
+    line = f"mpirun --allow-run-as-root -n 1 --host node1 {works} {root} one : -n 1 --host node2 {works} {root} two"
+    text = cluster.ended(cluster.submit(f"{launch} --root {root} {line}", "-N2", "-w", "node1,node2"))
+    assert made(root) == {("one", "node1"): 20, ("two", "node2"): 20} and "40 operations" in text, text
+
+
 def test_a_script_with_mpirun(cluster, root, launch, works):
     steps = script(cluster, "mpi.sh", f"mpirun --allow-run-as-root -n 2 --map-by ppr:1:node {works} {root} one")
     text = cluster.ended(cluster.submit(f"{launch} --root {root} {steps}", "-N2", "-w", "node1,node2"))

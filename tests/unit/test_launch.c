@@ -15,6 +15,7 @@
 #include "launch/arguments.h"
 #include "launch/hostlist.h"
 #include "launch/line.h"
+#include "launch/line_options.h"
 #include "launch/nodes.h"
 #include "programs/capture.h"
 #include "programs/rank.h"
@@ -320,17 +321,31 @@ Test(line, an_unknown_option_takes_what_is_no_program)
     cr_assert_str_eq(launch_composed("mpirun.openmpi --novelty prog"), OPENMPI "--novelty W -- prog");
 }
 
+static int take_value(void *to, const char *value)
+{
+    strcat(strcat(to, " "), value);
+    return 0;
+}
+
+/* Of all parts. */
+static const char *values_of(const char *text, unsigned what)
+{
+    static char values[256];
+    values[0] = '\0';
+    cr_assert_eq(launch_parse(text), 0, "%s", text);
+    for (size_t i = 0; i < line.parts; i++)
+        cr_assert_geq(line_each_value(&line, &line.part[i], what, take_value, values), 0);
+    return values;
+}
+
 Test(line, names_hosts_of_its_own)
 {
-    cr_assert_eq(launch_parse("mpirun.openmpi --host a,b:2 -n 1 app"), 0);
-    cr_assert_str_eq(line.hosts, "a,b:2");
-    cr_assert_eq(launch_parse("mpirun.openmpi -machinefile f -n 1 app -H no"), 0);
-    cr_assert_str_eq(line.file, "f");
-    cr_assert_null(line.hosts);
-    cr_assert_eq(launch_parse("mpiexec.hydra -f f -n 1 app"), 0);
-    cr_assert_str_eq(line.file, "f");
-    cr_assert_eq(launch_parse("mpiexec.hydra -hosts x -n 1 app"), 0);
-    cr_assert_str_eq(line.hosts, "x");
+    cr_assert_str_eq(values_of("mpirun.openmpi --host a,b:2 -n 1 app", LINE_HOSTS), " a,b:2");
+    cr_assert_str_eq(values_of("mpirun.openmpi -machinefile f -n 1 app -H no", LINE_HOST_FILE), " f");
+    cr_assert_str_eq(values_of("mpirun.openmpi -machinefile f -n 1 app -H no", LINE_HOSTS), "");
+    cr_assert_str_eq(values_of("mpiexec.hydra -f f -n 1 app", LINE_HOST_FILE), " f");
+    cr_assert_str_eq(values_of("mpiexec.hydra -hosts x -n 1 app", LINE_HOSTS), " x");
+    cr_assert_str_eq(values_of("mpirun.openmpi --host a --host=b -n 1 app : -H c app", LINE_HOSTS), " a b c");
 }
 
 Test(line, refuses)
@@ -503,6 +518,24 @@ Test(nodes, of_an_allocation)
     cr_assert_str_eq(nodes_of(NULL, "app"), "s1 s2");
     cr_assert_str_eq(nodes_of(NULL, "mpirun.openmpi -H h1:2,h2 app"), "h1 h2", "the line is narrower");
     cr_assert_str_eq(nodes_of(write_nodes("f1\n"), "mpirun.openmpi -H h1:2,h2 app"), "f1");
+    clear_allocation();
+}
+
+Test(nodes, of_several_programs)
+{
+    clear_allocation();
+    cr_assert_str_eq(nodes_of(NULL, "mpirun.openmpi -H a -n 1 app : --host b,a -n 1 app"), "a b");
+    cr_assert_str_eq(nodes_of(NULL, "mpirun.openmpi --host a --host b -n 1 app"), "a b");
+    const char *file = write_nodes("f1 slots=2\nf2\n");
+    char text[4096];
+    snprintf(text, sizeof text, "mpirun.openmpi --hostfile %s -H f2 -n 1 app : -H a -n 1 app", file);
+    cr_assert_str_eq(nodes_of(NULL, text), "f2 a", "a list chooses among those of a file");
+    snprintf(text, sizeof text, "mpirun.openmpi -H a -n 1 app : --hostfile %s -n 1 app", file);
+    cr_assert_str_eq(nodes_of(NULL, text), "a f1 f2");
+    setenv("SLURM_JOB_NODELIST", "s[1-2]", 1);
+    cr_assert_str_eq(nodes_of(NULL, "mpirun.openmpi -H s2 -n 1 app : -n 1 app"), "s2 s1", "the second one is on all");
+    cr_assert_str_eq(nodes_of(NULL, "mpiexec.hydra -hosts s2 -n 1 app : -n 1 app"), "s2");
+    cr_assert_str_eq(nodes_of(NULL, "mpiexec.hydra -n 1 app : -hosts s2 -n 1 app"), "s2");
     clear_allocation();
 }
 

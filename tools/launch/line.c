@@ -161,10 +161,6 @@ static void line_see_export(struct line *line, const char *list)
 static int line_see(struct line *line, size_t at, const struct option *option)
 {
     unsigned what = option->kind ? option->kind->what : 0;
-    if (what & LINE_HOSTS)
-        line->hosts = line_value_of(line, at, option);
-    if (what & LINE_HOST_FILE)
-        line->file = line_value_of(line, at, option);
     if (what & LINE_VARIABLE)
         line_see_variable(line, at, option);
     if (what & LINE_EXPORT)
@@ -219,6 +215,21 @@ int line_parse(struct line *line, enum line_kind kind, char *const words[], bool
         if (line->part[line->parts++].end == line->count)
             return 0;
     }
+}
+
+int line_each_value(const struct line *line, const struct line_part *part, unsigned what,
+                    int (*take)(void *, const char *value), void *context)
+{
+    int count = 0;
+    for (size_t at = part->begin, next; at < part->program && count >= 0; at = next) {
+        struct option option = {.words = 1};
+        if (line->words[at][0] == '-')
+            option = line_option_at(line, at);
+        next = at + option.words;
+        if (option.kind && option.kind->what & what)
+            count = take(context, line_value_of(line, at, &option)) < 0 ? -1 : count + 1;
+    }
+    return count;
 }
 
 /* How each launcher is told of a variable. */

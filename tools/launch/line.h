@@ -36,7 +36,7 @@ struct line {
     const char *exported; /* the list of variables that srun takes where none is said; NULL: ALL; likewise */
     size_t parts;
     struct line_part part[LINE_PARTS_MAX]; /* programs separated by `:` */
-    const char *hosts, *file;              /* the user's own: a list of hosts, a file of them; NULL */
+    const char *file;                      /* the option that names a file of programs */
     const char *preload;                   /* the user's own LD_PRELOAD for the ranks, in a word; NULL */
     size_t preload_length;
 };
@@ -48,10 +48,15 @@ size_t line_launcher_at(char *const words[]);
 /* Of mpirun or mpiexec by what its --version says; LINE_UNTOLD: neither Open MPI nor one of MPICH's kin. */
 enum line_kind line_kind_of_version(const char *version);
 
-/* 0; -ENOEXEC: there is no program; -EOPNOTSUPP: the programs are in a file, `line->file` names the option;
+/* 0; -ENOEXEC: there is no program; -EOPNOTSUPP: the programs are in a file, `line->file` is the option;
  * -E2BIG: more than LINE_PARTS_MAX programs. `is_program` is asked, where an option is unknown, whether the
  * word after it can be executed: then it is the program, else the option's. */
 int line_parse(struct line *, enum line_kind, char *const words[], bool (*is_program)(const char *));
+
+/* Hands over what each option of that kind (LINE_HOSTS, LINE_HOST_FILE) says in a part. How many there are, or the first answer
+ * below 0. */
+int line_each_value(const struct line *, const struct line_part *, unsigned what, int (*take)(void *, const char *value),
+                    void *);
 
 struct line_variable {
     const char *name, *value;

@@ -12,6 +12,7 @@
 #include "cli/command.h"
 #include "config/config.h"
 #include "launch/hostlist.h"
+#include "launch/line_options.h"
 #include "programs/capture.h"
 
 #define TEXT_MAX (4 << 20)
@@ -150,6 +151,7 @@ static int nodes_from_slurm_list(struct nodes *nodes, const char *list)
 /* A heterogeneous job has a list for each of its groups; the one without a number is the first of them, or all. */
 static int nodes_from_slurm(struct nodes *nodes, const char *list)
 {
+    const size_t before = nodes->count;
     uint64_t groups = 0;
     char name[64];
     int error = 0;
@@ -160,7 +162,7 @@ static int nodes_from_slurm(struct nodes *nodes, const char *list)
         nodes->group = i + 1;
         error = of_group ? nodes_from_slurm_list(nodes, of_group) : 0;
     }
-    if (nodes->count > 0 || error < 0)
+    if (nodes->count > before || error < 0)
         return error;
     nodes->group = 0;
     return nodes_from_slurm_list(nodes, list);
@@ -259,17 +261,39 @@ static void nodes_put_here_first(struct nodes *nodes)
         }
 }
 
+static int nodes_from_line_list(void *nodes, const char *list)
+{
+    return nodes_take_list(nodes, "the launch line", list);
+}
+
+static int nodes_from_line_file(void *nodes, const char *path)
+{
+    return nodes_take_file(nodes, "the launch line's file", path);
+}
+
+/* A list is a choice of those of a file. Hydra has one list or file for all programs; of other launchers a program without any
+ * runs on the whole allocation. */
+static int nodes_from_line(struct nodes *nodes, const struct line *line)
+{
+    int error = 0;
+    size_t with = 0;
+    for (size_t i = 0; i < line->parts && error >= 0; i++) {
+        error = line_each_value(line, &line->part[i], LINE_HOSTS, nodes_from_line_list, nodes);
+        if (error == 0)
+            error = line_each_value(line, &line->part[i], LINE_HOST_FILE, nodes_from_line_file, nodes);
+        with += error > 0;
+    }
+    if (error < 0 || (with > 0 && (with == line->parts || line->kind == LINE_HYDRA)))
+        return error < 0 ? -1 : 0;
+    const char *source = nodes->source;
+    error = nodes_from_allocation(nodes);
+    nodes->source = *source ? source : nodes->source;
+    return error;
+}
+
 int nodes_find(struct nodes *nodes, const char *file, const struct line *line)
 {
-    int error;
-    if (file)
-        error = nodes_take_file(nodes, "--hosts", file);
-    else if (line->hosts)
-        error = nodes_take_list(nodes, "the launch line", line->hosts);
-    else if (line->file)
-        error = nodes_take_file(nodes, "the launch line's file", line->file);
-    else
-        error = nodes_from_allocation(nodes);
+    int error = file ? nodes_take_file(nodes, "--hosts", file) : nodes_from_line(nodes, line);
     nodes_put_here_first(nodes);
     if (error < 0 || nodes->count > 0)
         return error;
