@@ -336,6 +336,13 @@ def test_a_daemon_by_openmpis_means(launch, shunt, root):
     assert_no_session(shunt, root)
 
 
+def test_no_agent_comes_to_this_host_by_openmpis_means(launch, shunt, root):
+    """It may be called by an address: an mpirun whose input goes to a process of its own host would not end."""
+    launch(root, "mpirun.openmpi", "--host", "127.0.0.1:2", "-n", 2, "sh", "-c", rank_script("OMPI_COMM_WORLD_RANK"), root).check()
+    assert sorted(os.listdir(root)) == ["rank.0", "rank.1"]
+    assert_no_session(shunt, root)
+
+
 def test_a_daemon_by_hydras_means(launch, shunt, root):
     agent = launch.stand_in("agent", SSH)
     launch(root, "--keep", "--placement", "branch", "mpiexec.hydra", "-launcher", "ssh", "-launcher-exec", agent, "-hosts", "far",

@@ -539,6 +539,16 @@ Test(nodes, of_several_programs)
     clear_allocation();
 }
 
+Test(nodes, of_openmpi_this_host_has_one_name)
+{
+    clear_allocation();
+    cr_assert_str_eq(nodes_of(NULL, "mpirun.openmpi -H 127.0.0.1:2 app"), nodes_here());
+    cr_assert_str_eq(nodes_of(NULL, "mpirun.openmpi -H 127.0.0.1,127.0.1.1,localhost app"), "localhost");
+    cr_assert_str_eq(nodes_of(write_nodes("127.0.0.1\nfar.invalid\n"), "mpirun.openmpi app") + strlen(nodes_here()),
+                     " far.invalid");
+    cr_assert_str_eq(nodes_of(NULL, "mpiexec.hydra -hosts 127.0.0.1 app"), "127.0.0.1");
+}
+
 Test(nodes, this_host_is_the_first)
 {
     char text[512];

@@ -3,6 +3,9 @@
 #include "launch/nodes.h"
 
 #include <errno.h>
+#include <ifaddrs.h>
+#include <netdb.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -246,6 +249,72 @@ static int nodes_from_allocation(struct nodes *nodes)
     return 0;
 }
 
+/* NULL: it is of another kind. */
+static const void *nodes_bytes_of(const struct sockaddr *address, size_t *size)
+{
+    const int family = address != NULL ? address->sa_family : AF_UNSPEC;
+    *size = family == AF_INET ? sizeof(struct in_addr) : sizeof(struct in6_addr);
+    if (family == AF_INET)
+        return &((const struct sockaddr_in *)(const void *)address)->sin_addr;
+    return family == AF_INET6 ? &((const struct sockaddr_in6 *)(const void *)address)->sin6_addr : NULL;
+}
+
+static bool nodes_is_mine(const struct sockaddr *address, const struct ifaddrs *mine)
+{
+    size_t size, own;
+    const unsigned char *bytes = nodes_bytes_of(address, &size);
+    if (bytes != NULL && address->sa_family == AF_INET && bytes[0] == IN_LOOPBACKNET)
+        return true;
+    for (; bytes != NULL && mine != NULL; mine = mine->ifa_next) {
+        const void *at = nodes_bytes_of(mine->ifa_addr, &own);
+        if (at != NULL && own == size && memcmp(at, bytes, size) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Is it an address of this host, or another name of it? */
+static bool nodes_leads_here(const char *name, const struct ifaddrs *mine)
+{
+    const struct addrinfo wanted = {.ai_socktype = SOCK_STREAM};
+    struct addrinfo *found = NULL;
+    bool leads = false;
+    if (getaddrinfo(name, NULL, &wanted, &found) != 0)
+        return false;
+    for (const struct addrinfo *at = found; at != NULL && !leads; at = at->ai_next)
+        leads = nodes_is_mine(at->ai_addr, mine);
+    freeaddrinfo(found);
+    return leads;
+}
+
+static void nodes_drop(struct nodes *nodes, size_t at)
+{
+    free(nodes->names[at]);
+    const size_t after = --nodes->count - at;
+    memmove(nodes->names + at, nodes->names + at + 1, after * sizeof *nodes->names);
+    memmove(nodes->groups + at, nodes->groups + at + 1, after * sizeof *nodes->groups);
+}
+
+/* Open MPI starts what is for this host itself, whatever the line calls it, and its mpirun 4.1 does not end then
+ * (agents_plan.c): no agent is to come here that way. */
+static int nodes_call_here_by_name(struct nodes *nodes)
+{
+    struct ifaddrs *mine = NULL;
+    bool is_here = false;
+    if (getifaddrs(&mine) != 0)
+        return 0;
+    for (size_t i = nodes->count; i-- > 0;)
+        if (!nodes_is_here(nodes->names[i]) && nodes_leads_here(nodes->names[i], mine)) {
+            nodes_drop(nodes, i);
+            is_here = true;
+        }
+    freeifaddrs(mine);
+    for (size_t i = 0; i < nodes->count && is_here; i++)
+        is_here = !nodes_is_here(nodes->names[i]);
+    const int error = is_here ? nodes_add(nodes, nodes_here()) : 0;
+    return error < 0 ? nodes_complain_list(nodes->source, nodes_here(), error) : 0;
+}
+
 /* This host's first: the others are then in one piece. */
 static void nodes_put_here_first(struct nodes *nodes)
 {
@@ -294,6 +363,8 @@ static int nodes_from_line(struct nodes *nodes, const struct line *line)
 int nodes_find(struct nodes *nodes, const char *file, const struct line *line)
 {
     int error = file ? nodes_take_file(nodes, "--hosts", file) : nodes_from_line(nodes, line);
+    if (error >= 0 && line->kind == LINE_OPENMPI && getenv("SLURM_JOB_ID") == NULL) /* there, srun brings the agents */
+        error = nodes_call_here_by_name(nodes);
     nodes_put_here_first(nodes);
     if (error < 0 || nodes->count > 0)
         return error;
