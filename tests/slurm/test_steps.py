@@ -119,6 +119,15 @@ def test_options_of_a_step(cluster, root, launch, works):
     assert made(root) == both(*options, ranks=2) and text.count("80 operations") == len(options), text
 
 
+def test_what_a_user_sets_for_steps_is_not_of_the_agents(cluster, root, launch, works):
+    said = cluster.place / "said"
+    settings = f"export SLURM_DEBUG=1 SLURM_STDINMODE=none SLURM_STDOUTMODE={said}.%t SLURM_STDERRMODE=none"
+    line = f"srun -n2 bash -c '{works} {root} one; echo ended'"
+    text = cluster.ended(cluster.submit(f"{settings}; {launch} --root {root} {line}", "-N2", "-w", "node1,node2"))
+    assert made(root) == both("one") and "40 operations" in text, text
+    assert [(said.parent / f"said.{rank}").read_text() for rank in (0, 1)] == ["ended\n"] * 2
+
+
 def test_a_job_that_exports_nothing(cluster, root, launch, works):
     """sbatch --export=NONE says to every srun that it takes no variables along: to that of the line, and those of a script."""
     steps = script(cluster, "none.sh", f"srun -n2 {works} {root} two")

@@ -421,8 +421,8 @@ Test(agents, of_a_group_of_a_heterogeneous_job)
 Test(agents, by_the_launchers_own_means)
 {
     cr_assert_str_eq(agents_words(AGENTS_SRUN, "srun app", 2),
-                     "srun --overlap --mem=0 --quiet --input=all --kill-on-bad-exit=0 --no-kill --wait=0 --export=ALL "
-                     "--ntasks-per-node=1 --nodes=2 --ntasks=2 --nodelist=n2,n3 keep 'a b'");
+                     "srun --overlap --mem=0 --input=all --output=all --error=all --kill-on-bad-exit=0 --no-kill --wait=0 "
+                     "--export=ALL --ntasks-per-node=1 --quiet --nodes=2 --ntasks=2 --nodelist=n2,n3 keep 'a b'");
     cr_assert_str_eq(agents_words(AGENTS_OPENMPI, "mpirun.openmpi -n 9 --mca a b -x Q --allow-run-as-root app", 2),
                      "mpirun.openmpi --mca a b --allow-run-as-root -n 2 --map-by ppr:1:node --stdin all --host "
                      "n2,n3 keep 'a b'");

@@ -28,14 +28,16 @@ static void agents_plan_add_words(struct arguments *to, const char *const *from)
         arguments_add(to, *from);
 }
 
-/* A step next to the job's own, which is to have all processors and memory: hence --overlap (Slurm 20.11). */
+/* A step next to the job's own, which is to have all processors and memory: hence --overlap (Slurm 20.11). Its input and output
+ * are ours, whatever SLURM_STDINMODE, SLURM_STDOUTMODE and SLURM_STDERRMODE say of the user's steps. */
 static void agents_plan_add_srun(const struct nodes *nodes, size_t first, size_t count, struct arguments *to)
 {
     static const char *const options[] = {"srun",
                                           "--overlap",
                                           "--mem=0",
-                                          "--quiet",
                                           "--input=all",
+                                          "--output=all",
+                                          "--error=all",
                                           "--kill-on-bad-exit=0",
                                           "--no-kill",
                                           "--wait=0",
@@ -43,6 +45,8 @@ static void agents_plan_add_srun(const struct nodes *nodes, size_t first, size_t
                                           "--ntasks-per-node=1",
                                           NULL};
     agents_plan_add_words(to, options);
+    if (getenv("SLURM_DEBUG") == NULL) /* with which srun does not take it */
+        arguments_add(to, "--quiet");
     if (nodes->groups[first] > 0)
         arguments_format(to, "--het-group=%d", nodes->groups[first] - 1);
     arguments_format(to, "--nodes=%zu", count);
