@@ -2,6 +2,8 @@
 # SPDX-FileCopyrightText: The shunt authors
 """A session inside another one's environment: both roots are served, or the inner one refuses."""
 
+import shlex
+
 import pytest
 
 from conftest import run
@@ -101,6 +103,30 @@ def test_run_within_exec_and_exec_within_run(shunt, tool, sessions, roots, run_b
     words = [shunt.path, "exec", "--root", outer.root, "--", "sh", "-c", f"cat {outer.root}/out/made; echo z >{inner}/out/z; ls {inner}/out"]
     assert tool("run", "--root", inner, "--placement", "branch", "--", *words).check() == "one\nmade\ny\nz\n"
     assert outer.exec("cat", outer.root / "out/x").check() == "x\n"
+
+
+def launches(shunt, root, script, *lines):
+    """One after the other."""
+    words = [f"{shunt.path}-launch", "--root", root, "--placement", "branch"]
+    return "; ".join(" ".join(shlex.quote(str(word)) for word in (*words, *line, "sh", "-c", script, "-")) for line in lines)
+
+
+def test_a_launch_within_run_serves_all(shunt, tool, roots):
+    one, two = roots[:2]
+    script = f"cat {one}/out/made; echo x >>{one}/out/x; echo y >>{two}/out/y; test ! -e {one}/.shunt || echo seen"
+    both = launches(shunt, two, script, [], ["mpiexec.hydra", "-n", 1])
+    result = tool("run", "--root", one, "--placement", "branch", "--", "sh", "-c", f"echo one >{one}/out/made; {both}; ls {one}/out")
+    assert result.check().split() == ["one", "one", "made", "x"], result.err
+    assert (two / "out/y").read_text() == "y\ny\n" and (one / "out/x").read_text() == "x\nx\n"
+    assert not (one / ".shunt").exists() and not (two / ".shunt").exists()
+
+
+def test_ranks_that_cannot_see_the_outer_root_do_not_run(shunt, tool, roots):
+    """Pretended nodes have no daemon for it."""
+    one, two = roots[:2]
+    result = tool("run", "--root", one, "--placement", "branch", "--", "sh", "-c",
+                  launches(shunt, two, f"ls {one}/out", ["--fake-nodes", 1]))
+    assert result.status == 97 and f"{one}: a process on " in result.err and result.out == "", result
 
 
 def test_run_within_run_of_the_same_root(shunt, tool, roots):

@@ -15,6 +15,7 @@
 #include "base/program_signals.h"
 #include "cli/command.h"
 #include "launch/agent.h"
+#include "programs/launch.h"
 
 #define START_PATIENCE 120 /* seconds */
 #define HELP_PATIENCE 45   /* more than ssh's ConnectTimeout (agents_plan.c) */
@@ -27,7 +28,7 @@ static void agents_become(const struct agents_member *member, const struct signa
     sigprocmask(SIG_SETMASK, &watch->before, NULL);
     dup2(in, STDIN_FILENO);
     dup2(out, STDOUT_FILENO);
-    execvp(member->words.at[0], member->words.at);
+    launch_natively(member->words.at);
     error_report("%s: cannot be executed: %s (check PATH)", member->words.at[0], strerror(errno));
     _exit(127);
 }

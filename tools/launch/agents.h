@@ -23,6 +23,7 @@ struct agents_plan {
     const struct arguments *keep; /* the agent's command */
     bool pretend;                 /* all nodes are pretended ones of this host */
     bool helps;                   /* the agents start no daemons, and go without those that are not reached */
+    const struct arguments *here; /* the command of this host's agents; NULL: that of the others */
 };
 
 /* One command: it brings agents to `count` nodes from `first` on. */

@@ -126,7 +126,7 @@ static void agents_plan_add_member(struct agents *agents, const struct agents_pl
         agents_compose(plan, agents->nodes, first, count, &member->words);
         return;
     }
-    arguments_add_all(&member->words, plan->keep);
+    arguments_add_all(&member->words, plan->here ? plan->here : plan->keep);
     if (plan->pretend) {
         arguments_add(&member->words, "--node");
         arguments_add(&member->words, agents->nodes->names[first]);

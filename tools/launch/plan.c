@@ -153,15 +153,14 @@ void plan_add_environment(enum agents_means means, struct arguments *to)
             arguments_add(to, *variable);
 }
 
-static void plan_compose_agent(struct launch *launch)
+static void plan_compose_agent(const struct launch *launch, const struct roots *roots, struct arguments *words)
 {
-    struct arguments *words = &launch->agent;
     plan_add_environment(plan_means(launch), words);
     arguments_add(words, launch->own);
     arguments_add(words, AGENT);
-    for (size_t i = 0; i < launch->roots.count; i++) {
+    for (size_t i = 0; i < roots->count; i++) {
         arguments_add(words, "--root");
-        arguments_add(words, launch->roots.paths[i]);
+        arguments_add(words, roots->paths[i]);
     }
     if (launch->placement) {
         arguments_add(words, "--placement");
@@ -173,6 +172,14 @@ static void plan_compose_agent(struct launch *launch)
     }
     if (launch->quiet != 0)
         arguments_format(words, "--" AGENT_QUIET "=%" PRIu64, (uint64_t)(launch->quiet / CLOCK_SECOND));
+}
+
+/* The session around this process, as of `shunt run`, has a daemon on this host; on the others its roots are to be seen, too.
+ */
+static void plan_compose_agents(struct launch *launch)
+{
+    plan_compose_agent(launch, &launch->served, &launch->agent);
+    plan_compose_agent(launch, &launch->roots, &launch->agent_here);
 }
 
 /* The user's own for the ranks, from the line or the environment, and the shim. */
@@ -271,10 +278,12 @@ static void plan_compose_job(struct launch *launch)
 }
 
 /* Each node has its own name; programs that ranks spawn are on the first one of pretended nodes. */
-static int plan_set_environment(const struct launch *launch)
+static int plan_set_environment(struct launch *launch)
 {
     char node[32];
-    char *joined = roots_join(&launch->roots);
+    if (launch_roots_for(&launch->roots, NULL, &launch->served) < 0)
+        return -1;
+    char *joined = roots_join(&launch->served);
     int error = joined ? setenv("SHUNT_ROOT", joined, 1) : -1;
     free(joined);
     snprintf(node, sizeof node, NODES_FAKE, (size_t)0);
@@ -327,13 +336,17 @@ int plan_make(struct launch *launch)
         return -1;
     launch_without_shim();
     scheduler_own(); /* for agents that come to their nodes by other ways */
-    plan_compose_agent(launch);
+    plan_compose_agents(launch);
     plan_compose_job(launch);
-    if (launch->agent.full || launch->job.full) {
+    if (launch->agent.full || launch->agent_here.full || launch->job.full) {
         error_report("launch line: too long, or not enough memory (put part of it into a script that is the program)");
         return -1;
     }
-    const struct agents_plan plan = {plan_means(launch), &launch->line, &launch->agent, launch->fakes > 0, false};
+    const struct agents_plan plan = {.means = plan_means(launch),
+                                     .line = &launch->line,
+                                     .keep = &launch->agent,
+                                     .here = &launch->agent_here,
+                                     .pretend = launch->fakes > 0};
     return agents_init(&launch->agents, &launch->nodes, &plan);
 }
 
@@ -385,7 +398,9 @@ void plan_finish(struct launch *launch)
     agents_finish(&launch->agents);
     arguments_finish(&launch->job);
     arguments_finish(&launch->agent);
+    arguments_finish(&launch->agent_here);
     nodes_finish(&launch->nodes);
     roots_finish(&launch->roots);
+    roots_finish(&launch->served);
     free(launch->preload);
 }

@@ -27,8 +27,9 @@ struct launch {
     char own[PATH_MAX]; /* this program */
     struct line line;
     struct nodes nodes;
-    struct arguments agent, job;
-    char *preload; /* LD_PRELOAD of the ranks */
+    struct arguments agent, agent_here, job;
+    struct roots served; /* in the job: the roots, and those of the session around this process */
+    char *preload;       /* LD_PRELOAD of the ranks */
     struct agents agents;
     struct export_sum exported; /* at the end */
     uint64_t export_ms;

@@ -23,7 +23,7 @@ static void capture_become(char *const words[], int out, bool with_errors)
     if (with_errors)
         setenv("LC_ALL", "C", 1);
     dup2(out, STDOUT_FILENO);
-    execvp(words[0], words);
+    launch_natively((char **)words);
     _exit(127);
 }
 

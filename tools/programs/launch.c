@@ -222,13 +222,12 @@ static int launch_join_outer(struct roots *all, const char *node)
     roots_served(&outer);
     for (size_t i = 0; i < outer.count && error == 0; i++)
         if (!roots_has(all, outer.paths[i]) && !launch_is_plain(outer.paths[i]))
-            error = launch_must_find(outer.paths[i], node) < 0 ? -1 : roots_add(all, outer.paths[i]);
+            error = node && launch_must_find(outer.paths[i], node) < 0 ? -1 : roots_add(all, outer.paths[i]);
     roots_finish(&outer);
     return error;
 }
 
-/* What the shim in this process serves, it serves in the command as well. */
-static int launch_roots_for(const struct roots *own, const char *node, struct roots *all)
+int launch_roots_for(const struct roots *own, const char *node, struct roots *all)
 {
     int error = 0;
     roots_init(all);
@@ -296,6 +295,24 @@ bool launch_shim_is_loaded(void)
     free(line);
     fclose(maps);
     return found;
+}
+
+/* As execvp(3) looks for it, by the system call. */
+void launch_natively(char **words)
+{
+    const char *path = getenv("PATH") ? getenv("PATH") : "/bin:/usr/bin";
+    char at[PATH_MAX];
+    if (strchr(words[0], '/'))
+        SYS3(SYS_execve, words[0], words, environ);
+    for (bool is_more = !strchr(words[0], '/'); is_more;) {
+        const size_t length = strcspn(path, ":");
+        const int size = snprintf(at, sizeof at, "%.*s%s%s", (int)length, path, length > 0 ? "/" : "./", words[0]);
+        if (size > 0 && size < (int)sizeof at)
+            SYS3(SYS_execve, at, words, environ);
+        is_more = path[length] == ':';
+        path += length + 1;
+    }
+    execvp(words[0], words); /* which says why not, and hands a shell what has no `#!` */
 }
 
 static int launch_complain_command(const char *command, int error)

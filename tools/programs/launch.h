@@ -21,6 +21,10 @@ enum { LAUNCH_NO_SHIM = 125, LAUNCH_NOT_EXECUTABLE = 126, LAUNCH_NOT_FOUND = 127
 int launch_exec(const struct roots *, const char *node, char **command, bool asks);
 #define LAUNCH_SERVED "served"
 
+/* What is served in a command: `own`, and what the shim in this process serves, which it serves in the command as well. A node
+ * of that name must find the daemons of the latter; NULL: that is proved later. 0, or -1 after a complaint; `all` is to be
+ * finished. */
+int launch_roots_for(const struct roots *own, const char *node, struct roots *all);
 /* Makes this process's environment that of a command under the shim. 0, or -1 after a complaint. */
 int launch_set_environment(const struct roots *, const char *node);
 /* Says in this process's environment what the roots are, for programs in other mount namespaces (names/origin.h). 0, or -1
@@ -45,6 +49,10 @@ bool launch_has_daemon(const struct session_member *);
 /* Replaces this process by a command. Returns only on failure, after a complaint: LAUNCH_NOT_EXECUTABLE or
  * LAUNCH_NOT_FOUND. */
 int launch_command(char **words);
+
+/* The same for what is shunt's own, with errno: where the shim is in this process, it hands the settings of its session on to
+ * each program that is executed through it, also those that are taken out of the environment. */
+void launch_natively(char **words);
 
 /* Takes the shim out of this process's LD_PRELOAD. */
 void launch_without_shim(void);
