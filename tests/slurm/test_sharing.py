@@ -104,19 +104,31 @@ def test_jobs_that_join_while_others_leave(cluster, root, marks, chained, launch
     assert [("files exported" in one, "nothing exported" in one) for one in said] == [(False, True)] * (count - 1) + [(True, False)]
 
 
-def test_a_launch_within_a_run(cluster, root, launch, shunt):
-    """The run has a daemon on its own node, the launch on the other one, too: ranks see the files of both roots, and make some."""
-    other = root.parent / "within"
+# A session around a launch: a daemon on the script's node, which the launch adds one to; or daemons on both nodes.
+AROUND = {"run": "{shunt} run --root {root} --placement branch -- {script}",
+          "exec": """
+srun --overlap -n2 --ntasks-per-node=1 {shunt} start --root {root} --placement branch &
+srun --overlap -n2 --ntasks-per-node=1 {shunt} exec --wait 60 --root {root} -- true || exit 3
+{shunt} exec --root {root} -- {script}
+{shunt} stop --all --root {root} && {shunt} export {root} && wait"""}
+
+
+@pytest.mark.parametrize("around", AROUND)
+def test_a_launch_within_another_session(cluster, root, launch, shunt, around):
+    """Ranks of both nodes see the files of both roots, and make some."""
+    other = root.parent / f"within-{around}"
     (other / "out").mkdir(parents=True)
-    program = cluster.place / "within.sh"
+    program, script = cluster.place / "within.sh", cluster.place / f"around-{around}.sh"
     program.write_text(f"#!/bin/bash\n[ -e {root}/out/made ] && : >{root}/out/$SLURM_PROCID && : >{other}/out/$SLURM_PROCID\n")
-    program.chmod(0o755)
-    script = f"'echo made >{root}/out/made; {launch} --root {other} --placement branch srun -n2 {program}; echo ends $?; ls {root}/out | wc -l'"
-    said = cluster.ended(cluster.submit(f"{shunt} run --root {root} --placement branch -- bash -c {script}", "-N2", "-n2", "-w", "node1,node2"))
+    script.write_text(f"#!/bin/bash\necho made >{root}/out/made; {launch} --root {other} --placement branch srun --overlap -n2 {program}\n"
+                      f"echo ends $?; ls {root}/out | wc -l\n")
+    for path in (program, script):
+        path.chmod(0o755)
+    said = cluster.ended(cluster.submit(AROUND[around].format(shunt=shunt, root=root, script=script), "-N2", "-n2", "-w", "node1,node2"))
     assert "ends 0\n3\n" in said, said
     assert not (root / ".shunt").exists() and sorted(os.listdir(root / "out")) == ["0", "1", "made"], said
     assert not (other / ".shunt").exists() and sorted(os.listdir(other / "out")) == ["0", "1"], said
-    assert all(cluster.processes(node, str(root)) == [] for node in ("node1", "node2"))
+    assert all(cluster.processes(node, str(path)) == [] for node in ("node1", "node2") for path in (root, other))
 
 
 def test_an_export_as_a_job_of_its_own(cluster, root, launch):

@@ -210,6 +210,17 @@ def test_mpirun_in_a_batch_script(spank, root):
     assert is_plain(spank, root, 40)
 
 
+def test_a_launch_in_a_batch_script(spank, root, for_all):
+    """Of another root: its ranks have both, and it exports its own, while the script goes on with the other one."""
+    other = root.parent / "launched"
+    (other / "out").mkdir(parents=True)
+    line = f"{for_all}/shunt-launch --root {other} --placement branch srun -n2 bash -c '{WORKS} ls {root}/out' {other}"
+    said = spank.ended(spank.submit(f"#SBATCH --shunt={root}\n: >{root}/out/script\n{line}; echo ends $?; ls -a {other}", "-N2", "-n2", "-w",
+                                    "node1,node2", "--export=ALL,SHUNT_PLACEMENT=branch"))
+    assert said.split().count("script") == 2 and "ends 0" in said and ".shunt" not in said.split(), said
+    assert is_plain(spank, root, 1) and is_plain(spank, other, 40)
+
+
 def test_a_step_that_exports_nothing(spank, root):
     """It has what shunt gives, though no variable of the user's, whose PATH is none of shunt's."""
     script = "PATH=/usr/bin:/bin; " + WORKS + "echo mine ${MINE-none}"

@@ -30,6 +30,7 @@
 
 const struct choice agent_choices[] = {
     {'r', "root", "DIR", "the shared directory; may be given again"},
+    {'o', AGENT_OUTER, "DIR", "one of the session around the launch; may be given again"},
     {'n', "node", "NAME", "what this node is called"},
     {'p', "placement", "auto|branch", "as of start"},
     {'f', "leaf-full", "N", "as of start"},
@@ -39,7 +40,7 @@ const struct choice agent_choices[] = {
 };
 
 struct agent_process {
-    struct roots roots;
+    struct roots roots, outer;
     struct daemon_options options;
     const char *node;
     bool wrong;     /* a root is not there */
@@ -247,16 +248,32 @@ static void agent_help(struct agent_process *agent)
         agent_take_orders(agent);
 }
 
+/* Roots of the session around the launch that no daemon of `shunt start` serves here. */
+static void agent_add_outer(struct agent_process *agent)
+{
+    for (size_t i = 0; i < agent->outer.count; i++)
+        if (!share_is_started(agent->outer.paths[i], agent->options.node))
+            agent->wrong |= roots_add(&agent->roots, agent->outer.paths[i]) < 0;
+}
+
+static bool agent_begin(struct agent_process *agent)
+{
+    if (daemon_node(&agent->options, agent->node) < 0)
+        return false;
+    agent_add_outer(agent);
+    return !agent->wrong && shares_enter(&agent->shares, &agent->roots, &agent->options) == 0;
+}
+
 static void agent_serve(struct agent_process *agent)
 {
+    struct roots own = agent->roots; /* the paths are the agent's */
     kept_adopt();
     signal_wait_init(&agent->watch); /* a signal waits until the daemon serves */
-    const bool serves = daemon_node(&agent->options, agent->node) == 0 && !agent->wrong &&
-                        shares_enter(&agent->shares, &agent->roots, &agent->options) == 0;
+    const bool serves = agent_begin(agent);
     signal(SIGPIPE, SIG_IGN);
     agent_tell(agent, serves ? AGENT_SERVES : AGENT_FAILED);
     if (serves && agent->quiet != 0)
-        background_begin(&agent->background, &agent->roots, agent->options.node, agent->quiet * CLOCK_SECOND);
+        background_begin(&agent->background, &own, agent->options.node, agent->quiet * CLOCK_SECOND);
     agent_keep(agent);
     background_end(&agent->background);
     if (agent_stop(agent) && agent->rests)
@@ -271,6 +288,9 @@ static int agent_take_options(struct agent_process *agent, const struct command 
         switch (option) {
         case 'r':
             agent->wrong |= roots_add(&agent->roots, optarg) < 0;
+            break;
+        case 'o':
+            agent->wrong |= roots_add(&agent->outer, optarg) < 0;
             break;
         case 'n':
             agent->node = optarg;
@@ -300,5 +320,6 @@ int agent(const struct command *command, int argc, char **argv)
     else if (end == COMMAND_END)
         agent_serve(&agent);
     roots_finish(&agent.roots);
+    roots_finish(&agent.outer);
     return command_status(end);
 }

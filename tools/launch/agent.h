@@ -17,6 +17,7 @@
 #define AGENT "--keep-node"
 #define AGENT_QUIET "quiet"
 #define AGENT_HELPS "helps"
+#define AGENT_OUTER "outer"
 #define AGENT_WORD "shunt-node"
 #define AGENT_SERVES "serves"
 #define AGENT_FAILED "failed"   /* the reason is on standard error; nothing of this node serves */

@@ -21,8 +21,21 @@
 #define HELP_PATIENCE 45   /* more than ssh's ConnectTimeout (agents_plan.c) */
 #define STOP_PATIENCE 90   /* more than an agent's own */
 
+/* In a script under --shunt each srun has the option by its environment; the agents' step is to have no session of the
+ * plugin's. */
+static void agents_leave_plugin(void)
+{
+    static const char *const options[] = {"shunt", "shunt_export", "shunt_keep"};
+    char name[64];
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
+        snprintf(name, sizeof name, "SLURM_SPANK__SLURM_SPANK_OPTION_shunt_%s", options[i]);
+        unsetenv(name);
+    }
+}
+
 static void agents_become(const struct agents_member *member, const struct signal_wait *watch, int in, int out)
 {
+    agents_leave_plugin();
     setsid();                 /* a terminal's ^C is for the job */
     program_signals_ignore(); /* so does what brings the agent to its node, if it takes none of them */
     sigprocmask(SIG_SETMASK, &watch->before, NULL);

@@ -153,14 +153,14 @@ void plan_add_environment(enum agents_means means, struct arguments *to)
             arguments_add(to, *variable);
 }
 
-static void plan_compose_agent(const struct launch *launch, const struct roots *roots, struct arguments *words)
+static void plan_compose_agent(const struct launch *launch, struct arguments *words)
 {
     plan_add_environment(plan_means(launch), words);
     arguments_add(words, launch->own);
     arguments_add(words, AGENT);
-    for (size_t i = 0; i < roots->count; i++) {
+    for (size_t i = 0; i < launch->roots.count; i++) {
         arguments_add(words, "--root");
-        arguments_add(words, roots->paths[i]);
+        arguments_add(words, launch->roots.paths[i]);
     }
     if (launch->placement) {
         arguments_add(words, "--placement");
@@ -178,8 +178,12 @@ static void plan_compose_agent(const struct launch *launch, const struct roots *
  */
 static void plan_compose_agents(struct launch *launch)
 {
-    plan_compose_agent(launch, &launch->served, &launch->agent);
-    plan_compose_agent(launch, &launch->roots, &launch->agent_here);
+    plan_compose_agent(launch, &launch->agent_here);
+    plan_compose_agent(launch, &launch->agent);
+    for (size_t i = launch->roots.count; i < launch->served.count; i++) {
+        arguments_add(&launch->agent, "--" AGENT_OUTER);
+        arguments_add(&launch->agent, launch->served.paths[i]);
+    }
 }
 
 /* The user's own for the ranks, from the line or the environment, and the shim. */

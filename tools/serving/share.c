@@ -275,6 +275,21 @@ int shares_renew(struct shares *shares, const struct pollfd *watched)
     return answer;
 }
 
+bool share_is_started(const char *root, const char *node)
+{
+    struct share share;
+    char path[SESSION_RUN_MAX + 16];
+    struct text t;
+    text_init(&t, path, sizeof path);
+    if (!share_init(&share, root, node))
+        return false;
+    users_path(&t, share.run_dir);
+    share.users = text_ok(&t) ? share_open(path, 0) : -1;
+    const bool is_started = request_serving_process(share.run_dir) != 0 && !share_is_counted(&share);
+    share_close(&share);
+    return is_started;
+}
+
 void share_forget(const char *root, const char *node)
 {
     struct share share;

@@ -38,5 +38,7 @@ size_t shares_watch(const struct shares *, struct pollfd *to);
 /* Once one of them had something: a daemon that was killed serves again when it returns. 0; -1: one has ended otherwise, or
  * could not be started (after a complaint); that is told once. */
 int shares_renew(struct shares *, const struct pollfd *watched);
+/* Does a daemon serve the root as that node here that counts no users, as of `shunt start`? */
+bool share_is_started(const char *root, const char *node);
 /* Forgets users that were killed, before a daemon is started that nobody is to stop but `shunt stop`. */
 void share_forget(const char *root, const char *node);
