@@ -546,6 +546,13 @@ def test_a_dry_run_prints_and_runs_nothing(launch, root, area):
     assert not (area / "ran").exists() and os.listdir(root) == []
 
 
+def test_a_dry_run_calls_each_pretended_node_by_its_name(launch, root):
+    nodes, lines = plan(launch, root, "--fake-nodes", 3, "mpirun.openmpi", "-n", 2, "true", SHUNT_NODE="mine")
+    assert nodes == ["fake0", "fake1", "fake2"]
+    assert [line.split()[-2] for line in lines[:3]] == nodes and "SHUNT_NODE" not in "".join(lines[:3])
+    assert lines[3].startswith(f"SHUNT_ROOT={root} SHUNT_NODE=fake0 mpirun.openmpi ") and "mine" not in "".join(lines)
+
+
 @pytest.mark.parametrize("name", ["a b", "it's", "line\nfeed", "$HOME", "*;é"])
 def test_a_shell_reads_what_a_dry_run_prints(launch, area, name):
     root = area / name

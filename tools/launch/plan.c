@@ -149,7 +149,7 @@ void plan_add_environment(enum agents_means means, struct arguments *to)
         arguments_add(to, "SLURMD_NODENAME");
     }
     for (char **variable = environ; *variable; variable++)
-        if (plan_is_setting(*variable))
+        if (plan_is_setting(*variable) && strncmp(*variable, "SHUNT_NODE=", 11) != 0) /* that is the ranks' */
             arguments_add(to, *variable);
 }
 
@@ -390,6 +390,8 @@ void plan_print(const struct launch *launch)
     if (launch->line.kind == LINE_PLAIN)
         plan_print_setting("LD_PRELOAD", launch->preload);
     plan_print_setting("SHUNT_ROOT", getenv("SHUNT_ROOT"));
+    if (launch->fakes)
+        plan_print_setting("SHUNT_NODE", getenv("SHUNT_NODE"));
     plan_print_command(&launch->job, "");
     for (size_t i = 0; i < launch->roots.count && launch->leave != LEAVE_NEVER; i++) {
         printf("%s", launch->leave == LEAVE_NOW ? "" : "# later: ");
