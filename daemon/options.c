@@ -72,12 +72,12 @@ static int options_take(struct shuntd_options *options, int which, const char *v
     }
 }
 
-static void options_default_node(char node[LAYOUT_NODE_MAX + 1])
+/* Slurm may have several nodes on one host. */
+static void options_default_node(const struct config *config, char node[LAYOUT_NODE_MAX + 1])
 {
-    char host[LAYOUT_NODE_MAX + 1] = "";
+    char host[256] = "";
     gethostname(host, sizeof host - 1);
-    host[strcspn(host, ".")] = '\0';
-    strcpy(node, layout_node_is_valid(host, strlen(host)) ? host : "node");
+    layout_node_of_host(config->slurm_node != NULL && *config->slurm_node != '\0' ? config->slurm_node : host, node);
 }
 
 static struct settings settings;
@@ -130,7 +130,7 @@ static int options_from_environment(struct shuntd_options *options)
     options->logs_to_syslog = strcmp(settings_text(&settings, SETTINGS_LOG), "syslog") == 0;
     if (!settings_log_dir(&settings, environ, options->log_dir))
         options->log_dir[0] = '\0';
-    options_default_node(options->node);
+    options_default_node(&config, options->node);
     return config.node != NULL ? options_take(options, 'n', config.node) : 0;
 }
 

@@ -35,7 +35,7 @@ enum config_static { CONFIG_STATIC_WARN = 0, CONFIG_STATIC_SERVE, CONFIG_STATIC_
 struct config {
     const char *roots;          /* NULL or empty: none */
     const char *root_ids;       /* empty: not known */
-    const char *node;           /* NULL: the host's name */
+    const char *node;           /* NULL: Slurm's or the host's name */
     const char *slurm_node;     /* Slurm's name of the node, where it started this process or one before it; NULL */
     const char *job;            /* empty: none; a word, shorter than CONFIG_JOB_MAX */
     uint64_t catalogue_quiet;   /* ns without a change after which the daemon writes the catalogue */

@@ -21,25 +21,31 @@
 
 _Static_assert(PATH_MAX == PROCESS_PAGE, "a path is on two pages at most");
 
-/* The host's name up to its first dot, as the tool takes it. */
-static const char *process_host_name(struct utsname *host)
+/* The names that a node may go by. */
+struct process_names {
+    char slurm[LAYOUT_NODE_MAX + 1], host[LAYOUT_NODE_MAX + 1];
+};
+
+static void process_name_host(char to[LAYOUT_NODE_MAX + 1])
 {
-    if (SYS1(SYS_uname, host) != 0)
-        return "node";
-    host->nodename[LAYOUT_NODE_MAX] = '\0';
-    *strchrnul(host->nodename, '.') = '\0';
-    return layout_node_is_valid(host->nodename, strlen(host->nodename)) ? host->nodename : "node";
+    struct utsname host = {.nodename = ""};
+    SYS1(SYS_uname, &host);
+    layout_node_of_host(host.nodename, to);
 }
 
 /* What the environment calls this node, and the host's name: the first where a daemon is holds. */
-static void process_name_node(struct names_settings *settings, struct utsname *host)
+static void process_name_node(struct names_settings *settings, struct process_names *names)
 {
     const struct config *config = &shim_state.process.config;
-    const char *const names[NAMES_NODES] = {config->node, config->slurm_node, process_host_name(host)};
+    const bool is_slurm = config->slurm_node != NULL && config->slurm_node[0] != '\0';
+    if (is_slurm)
+        layout_node_of_host(config->slurm_node, names->slurm);
+    process_name_host(names->host);
+    const char *const all[NAMES_NODES] = {config->node, is_slurm ? names->slurm : NULL, names->host};
     size_t count = 0;
     for (size_t i = 0; i < NAMES_NODES; i++)
-        if (names[i] != NULL && (count == 0 || strcmp(settings->nodes[count - 1], names[i]) != 0))
-            settings->nodes[count++] = names[i];
+        if (all[i] != NULL && (count == 0 || strcmp(settings->nodes[count - 1], all[i]) != 0))
+            settings->nodes[count++] = all[i];
 }
 
 /* A child of fork learns its process id at once: a shell's first call may be one of a vfork child of its own. */
@@ -62,12 +68,12 @@ static void process_add_root(const char *text, size_t length, unsigned number)
 {
     const struct config *config = &shim_state.process.config;
     struct names_root *root = &shim_state.roots[shim_state.process.count];
-    struct utsname host;
+    struct process_names names;
     struct origin origin;
     const bool is_known = origin_read(&origin, config->root_ids, number);
     struct names_settings settings = {
         .run_base = config->run_base, .deadline = config->deadline, .origin = is_known ? &origin : NULL};
-    process_name_node(&settings, &host);
+    process_name_node(&settings, &names);
     if (length == 0 || shim_state.process.count == NAMES_ROOTS || names_root_init(root, text, length, &settings) != 0)
         return;
     root->served = config->served;

@@ -23,6 +23,20 @@ bool layout_node_is_valid(const char *node, size_t length)
     return true;
 }
 
+void layout_node_of_host(const char *host, char node[LAYOUT_NODE_MAX + 1])
+{
+    size_t length = 0;
+    for (; length < LAYOUT_NODE_MAX && host[length] != '\0' && host[length] != '.'; length++) {
+        const char c = host[length];
+        node[length] = layout_is_letter_or_digit(c) || c == '_' ? c : '-';
+    }
+    node[length] = '\0';
+    if (length == 0)
+        strcpy(node, "node");
+    else if (!layout_is_letter_or_digit(node[0]))
+        node[0] = 'n';
+}
+
 bool layout_number(const char *digits, size_t length, uint32_t *number)
 {
     uint64_t sum = 0;

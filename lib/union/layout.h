@@ -117,6 +117,9 @@ bool layout_place(struct layout_place *, const char *root, const char *text);
 
 /* A node's name: 1 to LAYOUT_NODE_MAX of letters, digits, `-`, `_` and `.`, the first a letter or a digit. */
 bool layout_node_is_valid(const char *node, size_t length);
+/* What a node is called by default, from its host's name, or Slurm's of the node: up to its first dot, other bytes as `-`. The
+ * daemon, the tools and the preload library must agree. */
+void layout_node_of_host(const char *host, char node[LAYOUT_NODE_MAX + 1]);
 /* Takes NODE.N apart: the length of NODE, or 0 if it is no branch's name. */
 size_t layout_branch_node(const char *branch, size_t length, uint32_t *incarnation);
 /* A number as it stands in the names of branches and leaves: decimal, no leading zero, at most UINT32_MAX. */

@@ -59,6 +59,20 @@ def test_a_root_is_given_once(build, area):
     assert not any((area / name / ".shunt").exists() for name in ("a", "b"))
 
 
+def test_daemon_tools_and_library_agree_on_a_nodes_name(build, shunt, root):
+    """Slurm's, up to its first dot, where nothing else is said: a daemon that is started by hand has it, and programs find that one."""
+    slurm = {"SLURMD_NODENAME": "twin2.cluster"}
+    run([build / "daemon" / "shuntd", "--root", root, "--placement", "branch"], **slurm).check()
+    try:
+        assert status_of(shunt, root)["members"][0]["node"] == "twin2"
+        run(["sh", "-c", 'echo 1 >"$0/a"; ls -a "$0"', root], LD_PRELOAD=build / "lib" / "shim" / "libshunt_preload.so", SHUNT_ROOT=root,
+            **slurm).check()
+        assert not (root / "a").exists(), "it is in the branch"
+    finally:
+        assert shunt("start", "--root", root, **slurm).status != 0, "it is there under that name"
+        shunt("stop", "--node", "twin2", "--root", root).check()
+
+
 def test_a_leaf_takes_as_many_names_as_it_is_told(shunt, served):
     shunt("exec", "--root", served, "--", "sh", "-c",
           f"mkdir {served}/d; for i in 0 1 2 3 4 5 6 7 8 9; do echo $i >{served}/d/$i; done").check()

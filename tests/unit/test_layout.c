@@ -16,7 +16,7 @@ static size_t branch_node(const char *branch, uint32_t *incarnation)
 
 Test(layout, node_names)
 {
-    char longest[LAYOUT_NODE_MAX + 2] = {0};
+    char longest[LAYOUT_NODE_MAX + 2] = {0}, node[LAYOUT_NODE_MAX + 1];
     memset(longest, 'n', LAYOUT_NODE_MAX);
     cr_assert(node_is_valid("n") && node_is_valid("0") && node_is_valid("n017.cluster-1_b") && node_is_valid(longest));
     longest[LAYOUT_NODE_MAX] = 'n';
@@ -24,6 +24,18 @@ Test(layout, node_names)
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         cr_assert_not(node_is_valid(bad[i]), "%s", bad[i]);
     cr_assert_not(layout_node_is_valid("a\0b", 3));
+    static const char *const hosts[][2] = {{"n017", "n017"},
+                                           {"n017.cluster.org", "n017"},
+                                           {"my_host-1", "my_host-1"},
+                                           {"a b,c", "a-b-c"},
+                                           {"_x", "nx"},
+                                           {"", "node"},
+                                           {".x", "node"},
+                                           {"-", "n"}};
+    for (size_t i = 0; i < sizeof hosts / sizeof *hosts; i++) {
+        layout_node_of_host(hosts[i][0], node);
+        cr_assert_str_eq(node, hosts[i][1]);
+    }
 }
 
 Test(layout, branches_come_apart_at_the_last_dot)

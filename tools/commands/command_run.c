@@ -27,7 +27,7 @@ enum { RUN_EXPORT = COMMAND_LONG + 1 };
 
 const struct choice command_run_choices[] = {
     {'r', "root", "DIR", "the shared directory; may be given again (default: SHUNT_ROOT)"},
-    {'n', "node", "NAME", "what this node is called (default: the host's name)"},
+    {'n', "node", "NAME", "what this node is called (default: SHUNT_NODE, or Slurm's or the host's name)"},
     {'p', "placement", "auto|branch", "redirect files when it pays, or always (default: auto)"},
     {'f', "leaf-full", "N", "files in one leaf directory (default: by file system)"},
     {RUN_EXPORT, "export", LEAVE_WORDS, "when to make roots plain directories again (default: now)"},

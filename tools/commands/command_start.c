@@ -15,7 +15,7 @@ enum { START_TAKEOVER_OPTION = COMMAND_LONG + 1 };
 
 const struct choice command_start_choices[] = {
     {'r', "root", "DIR", "the shared directory; may be given again (default: SHUNT_ROOT)"},
-    {'n', "node", "NAME", "what this node is called (default: the host's name)"},
+    {'n', "node", "NAME", "what this node is called (default: SHUNT_NODE, or Slurm's or the host's name)"},
     {'p', "placement", "auto|branch", "redirect files when it pays, or always (default: auto)"},
     {'f', "leaf-full", "N", "files in one leaf directory (default: by file system)"},
     {START_TAKEOVER_OPTION, "takeover", NULL, "take over from hosts that are silent, without asking the batch system"},

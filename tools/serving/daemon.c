@@ -42,13 +42,7 @@ static void daemon_host_node(char node[LAYOUT_NODE_MAX + 1])
         snprintf(host, sizeof host, "%s", slurm);
     else
         gethostname(host, sizeof host - 1);
-    host[strcspn(host, ".")] = '\0';
-    snprintf(node, LAYOUT_NODE_MAX + 1, "%.*s", LAYOUT_NODE_MAX, *host ? host : "node");
-    for (char *at = node; *at; at++)
-        if (!layout_node_is_valid(at, 1) && *at != '-' && *at != '_')
-            *at = '-';
-    if (!layout_node_is_valid(node, 1))
-        node[0] = 'n';
+    layout_node_of_host(host, node);
 }
 
 int daemon_node(struct daemon_options *options, const char *given)
