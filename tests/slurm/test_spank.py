@@ -210,6 +210,18 @@ def test_mpirun_in_a_batch_script(spank, root):
     assert is_plain(spank, root, 40)
 
 
+def test_a_step_of_a_script_has_its_roots_whatever_it_exports(spank, root):
+    """Also one that has a root of its own, in a job that hands no variables on."""
+    other = root.parent / "other-none"
+    other.mkdir()
+    step = f"for node in node1 node2; do srun -N1 -n1 -w $node --export=NONE --shunt={other} /bin/bash -c '" \
+           f"/bin/ls {root}/out; : >{root}/out/$SLURMD_NODENAME; : >{other}/$SLURMD_NODENAME'; done; ls {root}/out"
+    said = spank.ended(spank.submit(f"#SBATCH --shunt={root}\n: >{root}/out/script\n{step}", "-N2", "-n2", "-w", "node1,node2",
+                                    "--export=ALL,SHUNT_PLACEMENT=branch"))
+    assert said.split() == ["script", "node1", "script", "node1", "node2", "script"], said
+    assert is_plain(spank, root, 3) and sorted(os.listdir(other)) == ["node1", "node2"]
+
+
 def test_a_launch_in_a_batch_script(spank, root, for_all):
     """Of another root: its ranks have both, and it exports its own, while the script goes on with the other one."""
     other = root.parent / "launched"

@@ -18,6 +18,7 @@
 SPANK_PLUGIN(shunt, 1)
 #pragma GCC visibility pop
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +29,10 @@ SPANK_PLUGIN(shunt, 1)
 #include "spank/node.h"
 
 #define NO_SHUNT 97 /* as a rank of shunt-launch */
+
+/* In a batch script: the job's number and its roots, for each of its steps. Slurm hands on what begins with SLURM_ also with
+ * --export=NONE, and may hand it on to another job. */
+#define AROUND "SLURM_SHUNT_AROUND"
 
 static struct {
     const char *bin;
@@ -162,6 +167,46 @@ static void plugin_name_node(spank_t spank, uint32_t step, char name[64])
     snprintf(name, 64, "%.36s.%u.%s", host, job, number);
 }
 
+/* Of all groups of a heterogeneous job. */
+static void plugin_find_job(spank_t spank, char number[16])
+{
+    uint32_t job = 0;
+    if (spank_getenv(spank, "SLURM_HET_JOB_ID", number, 16) == ESPANK_SUCCESS)
+        return;
+    spank_get_item(spank, S_JOB_ID, &job);
+    snprintf(number, 16, "%u", job);
+}
+
+static void plugin_tell_steps(spank_t spank)
+{
+    char number[16], *value = NULL;
+    plugin_find_job(spank, number);
+    if (asprintf(&value, "%s:%s", number, plugin.roots) >= 0)
+        spank_setenv(spank, AROUND, value, 1);
+    free(value);
+}
+
+/* In a task: a step serves its own roots and those of the script around it. 0, or -1 after a complaint. */
+static int plugin_join_script(spank_t spank)
+{
+    static char around[2 * PATH_MAX], all[4 * PATH_MAX];
+    char number[16];
+    const spank_err_t error = spank_getenv(spank, AROUND, around, sizeof around);
+    plugin_find_job(spank, number);
+    const size_t length = strlen(number);
+    const char *roots =
+        error == ESPANK_SUCCESS && !strncmp(around, number, length) && around[length] == ':' ? around + length + 1 : "";
+    if (error == ESPANK_ENV_NOEXIST || (error == ESPANK_SUCCESS && (*roots == '\0' || !strcmp(roots, plugin.roots))))
+        return 0;
+    const int size = snprintf(all, sizeof all, "%s:%s", plugin.roots, roots);
+    const char *fault =
+        error != ESPANK_SUCCESS || size >= (int)sizeof all ? "too long (use directories further up)" : tool_complain_roots(all);
+    if (fault)
+        fprintf(stderr, "shunt: --shunt '%s' in a script with others: %s\n", plugin.roots, fault);
+    plugin.roots = all;
+    return fault ? -1 : 0;
+}
+
 /* As node_start. */
 static int plugin_start(char **environment, const char *node, uint32_t step)
 {
@@ -216,12 +261,16 @@ int slurm_spank_task_init(spank_t spank, int count, char *words[])
         spank_get_item(spank, S_JOB_ENV, &environment) != ESPANK_SUCCESS || plugin.node.here < 0)
         _exit(NO_SHUNT);
     plugin_name_node(spank, step, node);
-    off = task > 0 ? node_await_start(&plugin.node) : plugin_start(environment, node, step);
+    off = step != SLURM_BATCH_SCRIPT ? plugin_join_script(spank) : 0;
+    if (off == 0)
+        off = task > 0 ? node_await_start(&plugin.node) : plugin_start(environment, node, step);
     if (off < 0 || (off == 0 && plugin_set_environment(spank, environment, node) != 0)) {
         fprintf(stderr, "shunt: node %s: the program is not run, since --shunt could not be done (see the message above)\n",
                 node);
         _exit(NO_SHUNT);
     }
+    if (off == 0 && step == SLURM_BATCH_SCRIPT)
+        plugin_tell_steps(spank);
     return 0;
 }
 
