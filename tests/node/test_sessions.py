@@ -131,6 +131,10 @@ def samples(found, name):
     return {sample.labels["root"]: sample.value for sample in found[name].samples}
 
 
+def flat(sample):
+    return sample.name, tuple(sorted(sample.labels.items())), sample.value
+
+
 def test_metrics_of_a_host_without_sessions(host):
     text = host("status", "--metrics").check()
     assert text.endswith("# EOF\n") and not any(family.samples for family in families(text).values())
@@ -145,7 +149,7 @@ def test_metrics_of_a_host(host, area):
     host.kill(host.start(area / "killed"))
     found = families(host("status", "--metrics", SHUNT_ROOT=odd).check())
     assert samples(found, "shunt_redirected") == {str(area / "one"): 0, str(odd): 1}
-    jobs = {sample.labels["root"]: (sample.labels["scheduler"], sample.labels["job"]) for sample in found["shunt_session"].samples}
+    jobs = {sample.labels["root"]: (sample.labels["scheduler"], sample.labels["job"]) for sample in found["shunt_session_info"].samples}
     assert jobs == {str(area / "one"): ("slurm", "1234"), str(odd): ("", ""), str(area / "killed"): ("", "")}
     states = {sample.labels["root"]: sample.labels["shunt_session_state"]
               for sample in found["shunt_session_state"].samples if sample.value == 1}
@@ -158,6 +162,17 @@ def test_metrics_of_a_host(host, area):
             assert measured <= value if found[name].type == "counter" else measured >= 0, key
     page = manual.page_of("status").read_text()
     assert all(name in page for name in found if name.startswith("shunt_session_"))
+
+
+def test_a_node_exporter_takes_the_metrics(host, area):
+    """Its textfile collector refuses a file with a type that it does not know: it reads the format before OpenMetrics."""
+    host.start(area / 'odd "name" \\ of\ta\nroot é')
+    text = host("status", "--metrics").check()
+    assert set(re.findall(r"^# TYPE \w+ (.*)$", text, re.M)) <= {"counter", "gauge", "histogram", "summary", "untyped"}
+    parser = pytest.importorskip("prometheus_client.parser")
+    older = [sample for family in parser.text_string_to_metric_families(text) for sample in family.samples]
+    newer = [sample for family in families(text).values() for sample in family.samples]
+    assert set(map(flat, older)) == set(map(flat, newer))
 
 
 def test_metrics_are_of_the_host(host, area):

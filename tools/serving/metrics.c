@@ -128,7 +128,7 @@ static void metrics_print_counted(const struct sessions *sessions)
 
 static void metrics_print_info(const struct session_here *here)
 {
-    metrics_begin_sample(here, "session", "_info");
+    metrics_begin_sample(here, "session_info", "");
     putchar(',');
     metrics_print_label("node", here->about.node);
     putchar(',');
@@ -172,14 +172,17 @@ static void metrics_print_processes(const struct session_here *here)
     metrics_print_sample(here, "session_processes", "", here->client_count);
 }
 
+/* Not of OpenMetrics' types info and stateset: the textfile collector of a node exporter refuses all of a file that has a type
+ * which the format before OpenMetrics does not know. */
 void metrics_print(const struct sessions *sessions)
 {
     static const struct {
         const char *name, *type, *unit, *help;
         void (*print)(const struct session_here *);
     } families[] = {
-        {"session", "info", NULL, "A root that is served on this host, or was until its daemon was killed", metrics_print_info},
-        {"session_state", "stateset", NULL, "What has become of the daemon", metrics_print_states},
+        {"session_info", "gauge", NULL, "A root that is served on this host, or was until its daemon was killed",
+         metrics_print_info},
+        {"session_state", "gauge", NULL, "What has become of the daemon", metrics_print_states},
         {"session_start_time_seconds", "gauge", "seconds", "When the daemon started", metrics_print_since},
         {"session_file_bytes", "gauge", "bytes", "Memory of the files in the run directory", metrics_print_file_bytes},
         {"session_daemon_bytes", "gauge", "bytes", "Memory that the process of the daemon takes alone",
