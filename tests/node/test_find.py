@@ -128,6 +128,13 @@ def test_branches_are_all_to_hold(shunt, trees):
     assert found("-trunk", "-type", "f") == ["out/trunk.c", "out/sub/deep.c"]
 
 
+def test_print_is_what_is_done_anyway(shunt, trees):
+    native = run(["find", "out", "-type", "f", "-print"], cwd=trees.native).check()
+    for words in (["-print"], []):
+        found = shunt("find", "out", "-type", "f", *words, cwd=trees.union.root).check()
+        assert sorted(found.splitlines()) == sorted(native.splitlines())
+
+
 # -newer
 
 
@@ -225,7 +232,9 @@ def test_count_of_what_could_be_looked_at(shunt, trees):
     (["-type", "x"], 2, "-type 'x': not one of f, d, l, p, s, b and c (see 'shunt find --help')"),
     (["-type", ""], 2, "-type '': not one of f, d, l, p, s, b and c (see 'shunt find --help')"),
     (["-type", "fd"], 2, "-type 'fd': not one of f, d, l, p, s, b and c (see 'shunt find --help')"),
-    (["-count", "-print0"], 2, "-count and -print0 exclude each other (see 'shunt find --help')"),
+    (["-count", "-print0"], 2, "-count, -print and -print0 exclude each other (see 'shunt find --help')"),
+    (["-print", "-print0"], 2, "-count, -print and -print0 exclude each other (see 'shunt find --help')"),
+    (["-print", "-count"], 2, "-count, -print and -print0 exclude each other (see 'shunt find --help')"),
     (["-trunk", "-branch", "n1"], 2, "-branch and -trunk exclude each other (see 'shunt find --help')"),
     (["-newer"], 2, "an argument is missing after '-newer' (see 'shunt find --help')"),
     (["-path"], 2, "an argument is missing after '-path' (see 'shunt find --help')"),

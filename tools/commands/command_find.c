@@ -15,7 +15,17 @@
 #include "tree/walk.h"
 #include "commands.h"
 
-enum { FIND_NAME = COMMAND_LONG + 1, FIND_PATH, FIND_TYPE, FIND_BRANCH, FIND_TRUNK, FIND_NEWER, FIND_COUNT, FIND_PRINT0 };
+enum {
+    FIND_NAME = COMMAND_LONG + 1,
+    FIND_PATH,
+    FIND_TYPE,
+    FIND_BRANCH,
+    FIND_TRUNK,
+    FIND_NEWER,
+    FIND_COUNT,
+    FIND_PRINT,
+    FIND_PRINT0
+};
 
 const struct choice command_find_choices[] = {
     {FIND_NAME, "name", "PATTERN", "only names that this pattern matches"},
@@ -25,6 +35,7 @@ const struct choice command_find_choices[] = {
     {FIND_TRUNK, "trunk", NULL, "only what lies in the trunk"},
     {FIND_NEWER, "newer", "FILE", "only what lies in a directory that was modified after FILE was"},
     {FIND_COUNT, "count", NULL, "print only how many there are"},
+    {FIND_PRINT, "print", NULL, "end each path with a newline, as without any of these"},
     {FIND_PRINT0, "print0", NULL, "end each path with a zero byte, for xargs -0"},
     {0},
 };
@@ -49,7 +60,7 @@ struct find {
     struct test *tests; /* all are to hold */
     size_t test_count;
     struct newer newer;
-    bool counts, ends_in_zero;
+    int output; /* FIND_COUNT, FIND_PRINT or FIND_PRINT0; 0: none is given */
     size_t matches;
     int status;
     char path[2 * PATH_MAX]; /* what command_find_path answered last */
@@ -116,13 +127,13 @@ static bool command_find_matches(struct find *find, const struct candidate *cand
 static void command_find_print(struct find *find, const char *path)
 {
     find->matches++;
-    if (find->counts)
+    if (find->output == FIND_COUNT)
         return;
-    if (find->ends_in_zero)
+    if (find->output == FIND_PRINT0)
         fputs(path, stdout);
     else
         describe_print(path);
-    putchar(find->ends_in_zero ? '\0' : '\n');
+    putchar(find->output == FIND_PRINT0 ? '\0' : '\n');
 }
 
 static void command_find_try_name(struct find *find, const struct folder *folder, const struct union_root *root,
@@ -258,6 +269,12 @@ static void command_find_take_pattern(struct test *test)
         test->tail++;
 }
 
+static int command_find_complain_output(const struct command *command)
+{
+    error_usage(command, "-count, -print and -print0 exclude each other");
+    return COMMAND_WRONG;
+}
+
 /* There are as many tests as arguments at most. */
 static int command_find_take_options(struct find *find, const struct command *command, int argc, char **argv)
 {
@@ -268,12 +285,12 @@ static int command_find_take_options(struct find *find, const struct command *co
             wrong = command_find_take_type(command, &test);
         if (option == FIND_NAME || option == FIND_PATH)
             command_find_take_pattern(&test);
-        if (option == FIND_COUNT)
-            find->counts = true;
-        else if (option == FIND_PRINT0)
-            find->ends_in_zero = true;
-        else
+        if (option != FIND_COUNT && option != FIND_PRINT && option != FIND_PRINT0)
             find->tests[find->test_count++] = test;
+        else if (find->output == 0 || find->output == option)
+            find->output = option;
+        else
+            wrong = command_find_complain_output(command);
     }
     return wrong ? wrong : option;
 }
@@ -307,12 +324,10 @@ static int command_find_run(struct find *find, const struct command *command, in
         return command_status(end);
     if (command_find_has(find, FIND_BRANCH) && command_find_has(find, FIND_TRUNK))
         return error_usage(command, "-branch and -trunk exclude each other");
-    if (find->counts && find->ends_in_zero)
-        return error_usage(command, "-count and -print0 exclude each other");
     if (command_find_take_times(find) != STATUS_OK)
         return STATUS_FAILED;
     command_find_paths(find, optind < argc ? argv + optind : here);
-    if (find->counts)
+    if (find->output == FIND_COUNT)
         printf("%zu\n", find->matches);
     return find->status;
 }
