@@ -3,6 +3,7 @@
 """`shunt find` on a union made by hand, against the find of the system in a plain tree of the same names."""
 
 import os
+import random
 import socket
 import stat
 import subprocess
@@ -133,6 +134,90 @@ def test_print_is_what_is_done_anyway(shunt, trees):
     for words in (["-print"], []):
         found = shunt("find", "out", "-type", "f", *words, cwd=trees.union.root).check()
         assert sorted(found.splitlines()) == sorted(native.splitlines())
+
+
+# Questions that nobody thought of.
+
+PIECES = [b"a", b"b", b"x", b".", b"-", b" ", b"\n", b"*", b"?", b"[", b"]", b"\\", b"!", b"^", b"\xc3\xa9", b"\xff", b"\xc3", b"\x01"]
+
+
+def random_name(chance):
+    return next(name for name in iter(lambda: b"".join(chance.choices(PIECES, k=chance.randint(1, 5))), None)
+                if name not in (b".", b".."))
+
+
+def random_pattern(chance, text):
+    """One that may well match this text, or is no pattern at all."""
+    forms = [lambda one: one] * 8 + [
+        lambda one: b"*", lambda one: b"?", lambda one: b"[" + one + b"]", lambda one: b"[!" + chance.choice(PIECES) + b"]",
+        lambda one: b"\\" + one, lambda one: b"[[:alpha:]]", lambda one: chance.choice(PIECES), lambda one: b"[a-z]"]
+    return b"".join(chance.choice(forms)(text[i:i + 1]) for i in range(len(text)))
+
+
+class RandomTrees:
+    """The same names twice, as in Trees, at random."""
+
+    def __init__(self, chance, area):
+        self.native, self.union, self.directories, self.names = area / "native", Union(area / "union"), [b"."], []
+        self.native.mkdir()
+        mirrors = {}
+        for number in range(1, chance.randint(2, 7)):
+            path = self.make(chance, lambda root, at: os.mkdir(at))
+            self.directories.append(path)
+            if chance.random() < 0.6:
+                mirrors[path] = f"m-{number:012x}"
+                self.union.write_marker(os.fsdecode(path), mirrors[path], path="out")
+        for _ in range(chance.randint(5, 30)):
+            kind = chance.choice(["file"] * 8 + ["link", "fifo"])
+            leaf = chance.choice(["n1.1", "n2.3"]), chance.randint(0, 3)
+            target = chance.choice([b"a", b".", b"nowhere"])
+
+            def put(root, at):
+                mirror = mirrors.get(os.path.dirname(os.path.relpath(at, os.fsencode(self.union.root))))
+                if kind == "link":
+                    os.symlink(target, at)
+                elif kind == "fifo":
+                    os.mkfifo(at)
+                elif root != self.union.root or mirror is None:
+                    os.close(os.open(at, os.O_CREAT))
+                else:
+                    at = os.fsencode(self.union.leaf(leaf[0], mirror, leaf[1])) + b"/" + os.path.basename(at)
+                    os.close(os.open(at, os.O_CREAT))
+            self.names.append(self.make(chance, put))
+
+    def make(self, chance, put):
+        """A new name in both; its path below the roots."""
+        while os.path.lexists(os.fsencode(self.native) + b"/" + (path := os.path.normpath(
+                chance.choice(self.directories) + b"/" + random_name(chance)))):
+            pass
+        for root in (self.native, self.union.root):
+            put(root, os.fsencode(root) + b"/" + path)
+        return path
+
+    def question(self, chance):
+        paths, words = [], []
+        for _ in range(chance.randint(0, 2)):
+            path = b"./" * chance.randint(0, 1) + chance.choice(self.directories + self.names)
+            slashes = chance.choice([b"", b"/", b"//", b"/./"]) if os.path.isdir(os.fsencode(self.native) + b"/" + path) else b""
+            paths.append((b"./" if path[:1] in (b"-", b"!", b"(") else b"") + path + slashes)
+        for _ in range(chance.randint(0, 3)):
+            path = b"./" + chance.choice(self.directories + self.names)
+            words += chance.choice([[b"-name", random_pattern(chance, os.path.basename(path))],
+                                    [b"-path", random_pattern(chance, path) + b"*" * chance.randint(0, 1)],
+                                    [b"-type", chance.choice([b"f", b"d", b"l", b"p"])]])
+        return [*paths, *words, b"-print0"]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_random_questions(shunt, area, seed):
+    chance = random.Random(seed)
+    trees = RandomTrees(chance, area)
+    for _ in range(40):
+        question, locale = trees.question(chance), chance.choice(["C", "C.UTF-8"])
+        native, shunted = (subprocess.run([*command, *question], cwd=root, capture_output=True, env=environment(LC_ALL=locale))
+                           for command, root in ((["find"], trees.native), ([shunt.path, "find"], trees.union.root)))
+        assert sorted(shunted.stdout.split(b"\0")) == sorted(native.stdout.split(b"\0")), (question, locale)
+        assert shunted.returncode == native.returncode, (question, locale, shunted.stderr)
 
 
 # -newer
