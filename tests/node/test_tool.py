@@ -2,6 +2,7 @@
 # SPDX-FileCopyrightText: The shunt authors
 """The shunt command on unions made by hand, with no daemon: what it shows, what it changes, what it refuses."""
 
+import contextlib
 import fcntl
 import itertools
 import json
@@ -131,6 +132,42 @@ def test_ls_prints_columns_on_a_terminal(shunt, union):
     os.close(end)
     assert said == b"a     c     sub\r\nb     link\r\n"
     os.close(terminal)
+
+
+CONTROL = "c\x1b[2J\n\x07\x7f\x9b1m"
+
+
+def on_terminal(cwd, *command):
+    """All that it says there."""
+    terminal, end = os.openpty()
+    process = subprocess.Popen(command, cwd=cwd, stdout=end, stderr=end, env=environment())
+    os.close(end)
+    said = b""
+    with contextlib.suppress(OSError):  # EIO: nothing has it open any more
+        while more := os.read(terminal, 4096):
+            said += more
+    os.close(terminal)
+    process.wait()
+    return said.decode()
+
+
+@pytest.mark.parametrize("words", [
+    ["ls", CONTROL], ["ls", "-laR"], ["ls", "gone" + CONTROL], ["where", CONTROL, CONTROL + "/file"], ["stat", CONTROL + "/link"],
+    ["tree"], ["tree", CONTROL], ["find"], ["find", "gone" + CONTROL], ["names", "."], ["names", CONTROL], ["fsck", "."],
+    ["export", "--dry-run", "."], ["status", "--root", "."], ["doctor", "--root", "."], ["export", "--live", "."], ["gone" + CONTROL], ["ls", "--" + CONTROL],
+], ids=lambda words: ascii(" ".join(words)))
+def test_no_control_character_of_a_name_comes_to_a_terminal(shunt, area, words):
+    union = Union(area / f"root{CONTROL}")
+    mirror = "m-0123456789ab"
+    (union.root / CONTROL).mkdir()
+    union.write_marker(CONTROL, mirror, path="m")
+    union.put("n1.1", mirror, "file")
+    union.put("n1.1", mirror, CONTROL)
+    union.leaf("n1.1", "gone-0000000000ff")
+    (union.root / CONTROL / "link").symlink_to(CONTROL)
+    said = on_terminal(union.root, shunt.path, *words)
+    assert "c?[2J????1m" in said or words[0] == "export"
+    assert not re.search("[\x00-\x1f\x7f-\x9f]", said.replace("\r\n", "")), ascii(said)
 
 
 def test_ls_json(shunt, union):

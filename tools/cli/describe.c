@@ -203,14 +203,30 @@ static bool describe_to_terminal(void)
     return answer;
 }
 
+/* How many bytes a control character takes, of ASCII or of ISO 6429 in UTF-8 (U+0080 to U+009F); 0: it is none. */
+static size_t describe_control(const char *at)
+{
+    const unsigned char *byte = (const unsigned char *)at;
+    if (byte[0] == 0xc2 && byte[1] >= 0x80 && byte[1] <= 0x9f)
+        return 2;
+    return byte[0] < 0x20 || byte[0] == 0x7f;
+}
+
+void describe_print_for_terminal(const char *text, FILE *to)
+{
+    while (*text != '\0') {
+        const size_t length = describe_control(text);
+        putc(length > 0 ? '?' : *text, to);
+        text += length > 0 ? length : 1;
+    }
+}
+
 void describe_print(const char *name)
 {
-    if (!describe_to_terminal()) {
+    if (describe_to_terminal())
+        describe_print_for_terminal(name, stdout);
+    else
         fputs(name, stdout);
-        return;
-    }
-    for (; *name; name++)
-        putchar((unsigned char)*name < 0x20 || *name == 0x7f ? '?' : *name);
 }
 
 unsigned describe_width(const char *name)

@@ -6,6 +6,7 @@
  * zone). */
 
 #include <stdint.h>
+#include <stdio.h>
 
 #include "api/folder.h"
 #include "cli/json.h"
@@ -34,7 +35,9 @@ const char *describe_target(const struct folder *, const struct union_name *, ch
 int describe_json(struct json *, const struct folder *, const struct union_root *, const struct union_name *, const char *path);
 /* A line with an object of what the listing knows of an entry, called `path`: no stat. 0 or -errno, and nothing printed. */
 int describe_json_name(const struct folder *, const struct union_root *, const struct union_name *, const char *path);
-/* Bytes that would move the cursor as `?`, if standard output is a terminal. */
+/* Control characters as `?`, if standard output is a terminal. */
 void describe_print(const char *name);
+/* ... whatever `to` is. */
+void describe_print_for_terminal(const char *text, FILE *to);
 /* How many columns describe_print takes. */
 unsigned describe_width(const char *name);

@@ -5,16 +5,35 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+#include "cli/describe.h"
 
 const char *error_program = "shunt";
+
+/* A name in it may have control characters. */
+static void error_print(const char *format, va_list arguments)
+{
+    va_list again;
+    char *text = NULL;
+    va_copy(again, arguments);
+    if (isatty(STDERR_FILENO) && vasprintf(&text, format, again) >= 0) {
+        describe_print_for_terminal(text, stderr);
+        free(text);
+    } else {
+        vfprintf(stderr, format, arguments);
+    }
+    va_end(again);
+}
 
 static void error_say(const char *format, va_list arguments, const char *end)
 {
     fflush(stdout);
     flockfile(stderr);
     fprintf(stderr, "%s: ", error_program);
-    vfprintf(stderr, format, arguments);
+    error_print(format, arguments);
     fputs(end, stderr);
     funlockfile(stderr);
 }

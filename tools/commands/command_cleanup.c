@@ -204,9 +204,11 @@ static bool command_cleanup_is_over(const struct cleanup *cleanup, const struct 
         return true;
     if (*job == '\0' || (cleanup->job == NULL && !job_state_has_ended(here->about.scheduler, job)))
         return false;
-    if (other != 0)
-        printf("%s: left as it is, since process %d of user %s, which is not of job %s, uses it\n", command_cleanup_name(here),
-               (int)other, describe_user(here->uid), job);
+    if (other != 0) {
+        describe_print(command_cleanup_name(here));
+        printf(": left as it is, since process %d of user %s, which is not of job %s, uses it\n", (int)other,
+               describe_user(here->uid), job);
+    }
     return other == 0;
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/sys.h"
 #include "cli/command.h"
+#include "cli/describe.h"
 #include "cli/stopping.h"
 #include "repair/fsck.h"
 #include "serving/hold.h"
@@ -35,10 +36,11 @@ static void command_fsck_summarize(struct fsck *fsck)
         json_unsigned(&fsck->writer, "troubles", fsck->troubles);
         json_close(&fsck->writer, '}');
     } else if (fsck->repaired + fsck->repairable + fsck->troubles == 0) {
-        printf("%s: clean (%zu director%s)\n", fsck->root.path, fsck->directories, fsck->directories == 1 ? "y" : "ies");
+        describe_print(fsck->root.path);
+        printf(": clean (%zu director%s)\n", fsck->directories, fsck->directories == 1 ? "y" : "ies");
     } else {
-        printf("%s: %zu repaired, %zu repairable, %zu to look at\n", fsck->root.path, fsck->repaired, fsck->repairable,
-               fsck->troubles);
+        describe_print(fsck->root.path);
+        printf(": %zu repaired, %zu repairable, %zu to look at\n", fsck->repaired, fsck->repairable, fsck->troubles);
     }
 }
 

@@ -209,6 +209,14 @@ static void command_ls_json_names(struct ls *ls, const struct place *place, cons
     }
 }
 
+static void command_ls_print_head(const struct ls *ls, const char *shown)
+{
+    if (ls->printed)
+        putchar('\n');
+    describe_print(shown);
+    puts(":");
+}
+
 static void command_ls_print_folder(struct ls *ls, const struct place *place, const struct folder *folder, const char *shown)
 {
     if (folder->listing.trunk_unlisted)
@@ -223,7 +231,7 @@ static void command_ls_print_folder(struct ls *ls, const struct place *place, co
         return;
     }
     if (ls->headed)
-        printf("%s%s:\n", ls->printed ? "\n" : "", shown);
+        command_ls_print_head(ls, shown);
     size_t count = command_ls_add_dots(ls, folder, lines);
     count += command_ls_collect(ls, place, folder, shown, lines + count);
     if (ls->in_long)

@@ -41,6 +41,17 @@ static void command_stat_print_times(const struct statx *stat)
         command_stat_print_time(" Birth", &stat->stx_btime);
 }
 
+static void command_stat_print_path(const char *what, const char *path, const char *link)
+{
+    fputs(what, stdout);
+    describe_print(path);
+    if (link) {
+        fputs(" -> ", stdout);
+        describe_print(link);
+    }
+    putchar('\n');
+}
+
 static int command_stat_print_one(const struct place *place, const char *path)
 {
     struct statx stat;
@@ -52,10 +63,10 @@ static int command_stat_print_one(const struct place *place, const char *path)
         return error;
     const char *link = describe_target(&place->folder, place->found, target);
     const char *branch = describe_branch(&place->root, place->found);
-    printf("  File: %s%s%s\n", path, link ? " -> " : "", link ? link : "");
+    command_stat_print_path("  File: ", path, link);
     command_stat_print_attributes(&stat);
     command_stat_print_times(&stat);
-    printf(" Where: %s\n", where);
+    command_stat_print_path(" Where: ", where, NULL);
     if (branch)
         printf("Branch: %s  Leaf: %u\n", branch, place->found->leaf);
     else

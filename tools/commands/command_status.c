@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/hook.h"
 #include "cli/command.h"
+#include "cli/describe.h"
 #include "cli/json.h"
 #include "cli/roots.h"
 #include "request/request.h"
@@ -243,14 +244,16 @@ static void command_status_print_words(const struct standing *standing)
 {
     char words[512];
     if (standing->error < 0) {
-        printf("%s: %s (%zu branches)\n", standing->root,
-               standing->error == -ENOENT ? "no session" : "the session cannot be read", standing->branches);
+        describe_print(standing->root);
+        printf(": %s (%zu branches)\n", standing->error == -ENOENT ? "no session" : "the session cannot be read",
+               standing->branches);
         if (standing->left_error == 0)
             status_left_print(&standing->left);
         return;
     }
     session_describe(&standing->session, standing->member, words, sizeof words);
-    printf("%s: %s\n", standing->root, words);
+    describe_print(standing->root);
+    printf(": %s\n", words);
     printf("  state    %s\n", standing->lives == 1   ? "alive"
                               : standing->lives == 0 ? "dead (run 'shunt start' to take over)"
                                                      : "on another host (run 'shunt status' there)");

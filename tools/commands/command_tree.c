@@ -157,7 +157,8 @@ static void command_tree_print_folder(struct tree *tree, const struct folder *fo
 static void command_tree_print_all(struct tree *tree, const struct folder *folder, const char *path)
 {
     if (!tree->as_json) {
-        puts(path);
+        describe_print(path);
+        putchar('\n');
         command_tree_print_folder(tree, folder, path, 1);
         printf("\n%zu director%s, %zu file%s, %zu of them redirected\n", tree->directories,
                tree->directories == 1 ? "y" : "ies", tree->files, tree->files == 1 ? "" : "s", tree->redirected);

@@ -5,6 +5,7 @@
 
 #include "api/place.h"
 #include "cli/command.h"
+#include "cli/describe.h"
 #include "commands.h"
 
 static int command_where_print_one(struct place *place, const char *path)
@@ -13,11 +14,13 @@ static int command_where_print_one(struct place *place, const char *path)
     int error = place_find(place, path, 0);
     if (error == 0)
         error = folder_where(&place->folder, &place->root, place->found, where, sizeof where);
-    if (error < 0)
+    if (error < 0) {
         error_report_path(path, error);
-    else
-        puts(where);
-    return error < 0 ? STATUS_FAILED : STATUS_OK;
+        return STATUS_FAILED;
+    }
+    describe_print(where);
+    putchar('\n');
+    return STATUS_OK;
 }
 
 int command_where(const struct command *command, int argc, char **argv)

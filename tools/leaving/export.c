@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/sys.h"
 #include "cli/command.h"
+#include "cli/describe.h"
 #include "cli/stopping.h"
 #include "leaving/client_requests.h"
 #include "leaving/export_state.h"
@@ -99,10 +100,12 @@ static int export_plain(struct export *export, const char *root)
         union_root_finish(&above);
         return STATUS_FAILED;
     }
-    if (export->options->json)
+    if (export->options->json) {
         export_tell_json(export, true);
-    else if (!export->options->quiet)
-        printf("%s is a plain directory already\n", root);
+    } else if (!export->options->quiet) {
+        describe_print(root);
+        puts(" is a plain directory already");
+    }
     return STATUS_OK;
 }
 

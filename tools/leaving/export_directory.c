@@ -7,6 +7,7 @@
 
 #include "base/sys.h"
 #include "cli/command.h"
+#include "cli/describe.h"
 #include "cli/stopping.h"
 #include "leaving/export_state.h"
 #include "union/layout.h"
@@ -113,8 +114,11 @@ static size_t export_count_redirected(const struct listing *listing)
 static void export_tell_directory(struct export *export, const struct folder *folder)
 {
     size_t files = export_count_redirected(&folder->listing);
-    if (export->options->dry_run && !export->options->json)
-        printf("would export %zu file%s into %s\n", files, files == 1 ? "" : "s", folder->path);
+    if (!export->options->dry_run || export->options->json)
+        return;
+    printf("would export %zu file%s into ", files, files == 1 ? "" : "s");
+    describe_print(folder->path);
+    putchar('\n');
 }
 
 /* How the export of a directory ended. One that was removed meanwhile, or its marker, is like one without: what is left of its

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "base/clock.h"
+#include "cli/describe.h"
 #include "leaving/client_requests.h"
 #include "leaving/export_state.h"
 
@@ -111,6 +112,7 @@ void export_tell(struct export *export, bool complete)
     if (export->looked > 0)
         printf(", renamed after a look at each name (--careful links, where no rename is known that replaces nothing)");
     export_tell_rate(export);
-    printf("%s%s%s\n", complete && !dry ? ": " : "", complete && !dry ? export->root.path : "",
-           complete && !dry ? " is a plain directory" : "");
+    fputs(complete && !dry ? ": " : "", stdout);
+    describe_print(complete && !dry ? export->root.path : "");
+    puts(complete && !dry ? " is a plain directory" : "");
 }

@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "cli/describe.h"
 #include "cli/json.h"
 
 static const char *const weights[] = {"note", "repairable", "trouble"};
@@ -24,6 +25,14 @@ static void fsck_tell_json(struct fsck *fsck, enum fsck_weight weight, bool repa
     json_close(json, '}');
 }
 
+static void fsck_tell_text(bool repaired, const char *kind, const char *path, const char *detail)
+{
+    describe_print(path);
+    printf(": %s: ", kind);
+    describe_print(detail);
+    puts(repaired ? " (repaired)" : "");
+}
+
 void fsck_tell(struct fsck *fsck, enum fsck_weight weight, bool repaired, const char *kind, const char *path,
                const char *format, ...)
 {
@@ -39,5 +48,5 @@ void fsck_tell(struct fsck *fsck, enum fsck_weight weight, bool repaired, const 
     if (fsck->json)
         fsck_tell_json(fsck, weight, repaired, kind, path, detail);
     else
-        printf("%s: %s: %s%s\n", path, kind, detail, repaired ? " (repaired)" : "");
+        fsck_tell_text(repaired, kind, path, detail);
 }

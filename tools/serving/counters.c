@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "cli/describe.h"
 
 #define DEADLINE (5 * CLOCK_SECOND)
 
@@ -100,6 +101,13 @@ static void counters_print_catalogue(struct line *line)
     putchar('\n');
 }
 
+static void counters_print_pinned(const char *path, const char *reason)
+{
+    fputs("  pinned   ", stdout);
+    describe_print(path);
+    printf(": new files stay in the trunk, %s\n", counters_in_words(reason));
+}
+
 void counters_print(const struct counters *counters)
 {
     struct line line;
@@ -110,7 +118,7 @@ void counters_print(const struct counters *counters)
         else if (counters_is_catalogue(&line))
             counters_print_catalogue(&line);
         else if (path != NULL)
-            printf("  pinned   %s: new files stay in the trunk, %s\n", path, counters_in_words(line.rest));
+            counters_print_pinned(path, line.rest);
         else
             printf("  %-16s %s\n", line.key, line.rest);
     }
