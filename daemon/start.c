@@ -97,12 +97,12 @@ static int start_end_former(struct shuntd *shuntd)
 /* What the site forbids. */
 static int start_check_policy(const char *path, const char *canonical)
 {
-    char origin[PATH_MAX + 32];
+    char origin[PATH_MAX + 32], off[PATH_MAX + 64];
     const char *message = settings_text(options_settings(), SETTINGS_MESSAGE);
     enum settings_key key;
     if (settings_are_off(options_settings()))
-        return complain(-EPERM, "off on this host%s%s (%s says 'enabled = no')", *message != '\0' ? ": " : "", message,
-                        settings_origin(options_settings(), SETTINGS_ENABLED, origin));
+        return complain(-EPERM, "off on this host%s%s (%s)", *message != '\0' ? ": " : "", message,
+                        settings_off_by(options_settings(), off));
     if (!settings_allow_root(options_settings(), canonical, &key))
         return complain(-EPERM, "%s: no root is allowed there on this host (see '%s' in %s)", path, settings_name(key),
                         settings_origin(options_settings(), key, origin));

@@ -383,6 +383,17 @@ bool settings_are_off(const struct settings *settings)
     return strcmp(settings_text(settings, SETTINGS_ENABLED), "no") == 0;
 }
 
+const char *settings_off_by(const struct settings *settings, char to[PATH_MAX + 64])
+{
+    char origin[PATH_MAX + 32];
+    if (settings->values[SETTINGS_ENABLED].source == SETTINGS_ENVIRONMENT)
+        snprintf(to, PATH_MAX + 64, "%s says 'no'", settings_variable(SETTINGS_ENABLED));
+    else
+        snprintf(to, PATH_MAX + 64, "%s says '%s = no'", settings_origin(settings, SETTINGS_ENABLED, origin),
+                 settings_name(SETTINGS_ENABLED));
+    return to;
+}
+
 /* Roots. */
 
 /* Is `path` that directory, or below it? */

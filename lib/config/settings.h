@@ -77,6 +77,8 @@ const char *settings_origin(const struct settings *, enum settings_key, char to[
 bool settings_log_dir(const struct settings *, char *const environment[], char to[PATH_MAX]);
 
 bool settings_are_off(const struct settings *);
+/* What says so: "FILE:LINE says 'enabled = no'", or "SHUNT_ENABLED says 'no'". */
+const char *settings_off_by(const struct settings *, char to[PATH_MAX + 64]);
 /* May that directory be a root, whose path is canonical? Else which key says no. */
 bool settings_allow_root(const struct settings *, const char *root, enum settings_key *which);
 /* UINT64_MAX: there is none. */

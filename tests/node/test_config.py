@@ -174,7 +174,7 @@ def test_a_user_turns_it_off(shunt, files, area, root):
     result = shunt("run", "--root", root, "--", "true", **files(user="enabled = no\n"))
     assert result.err == f"shunt: off on this host, so the command runs without it ({area}/shunt.conf:1 says 'enabled = no')\n"
     result = shunt("run", "--root", root, "--", "true", **files(SHUNT_ENABLED="no"))
-    assert result.err == "shunt: off on this host, so the command runs without it (environment says 'enabled = no')\n"
+    assert result.err == "shunt: off on this host, so the command runs without it (SHUNT_ENABLED says 'no')\n"
 
 
 @pytest.mark.parametrize("rule", ["forbidden_roots = {area}/link", "forbidden_roots = /nowhere:{root}/below",

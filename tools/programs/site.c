@@ -41,18 +41,18 @@ bool site_is_off(void)
 
 int site_do_without(const struct roots *roots, const char *what)
 {
-    char origin[PATH_MAX + 32];
-    const char *message = settings_text(&site, SETTINGS_MESSAGE), *from = settings_origin(&site, SETTINGS_ENABLED, origin);
+    char room[PATH_MAX + 64];
+    const char *message = settings_text(&site, SETTINGS_MESSAGE), *off = settings_off_by(&site, room);
     const char *colon = *message != '\0' ? ": " : "";
     for (size_t i = 0; i < roots->count; i++)
         if (!launch_is_plain(roots->paths[i])) {
             error_report(
                 "%s: has files that only shunt shows, and shunt is off on this host%s%s (run 'shunt export %s', then this "
-                "again; %s says 'enabled = no')",
-                roots->paths[i], colon, message, roots->paths[i], from);
+                "again; %s)",
+                roots->paths[i], colon, message, roots->paths[i], off);
             return -1;
         }
-    error_report("off on this host%s%s, so %s (%s says 'enabled = no')", colon, message, what, from);
+    error_report("off on this host%s%s, so %s (%s)", colon, message, what, off);
     return 0;
 }
 
