@@ -19,6 +19,10 @@ def test_the_readme_can_be_read_in_one_go():
     assert len(README.splitlines()) <= 160
 
 
+def test_the_readme_counts_no_tests():
+    assert not re.search(r"[0-9]+ (of [0-9]+ )?(programs|parts|steps|tests)\b", README), "the number is another one with the next test"
+
+
 def test_every_subcommand_exists(shunt):
     lines = re.findall(r"(?:`|^    )(shunt [^`\n]*)", README, re.M)
     subcommands = {name for line in lines for name in re.findall(r"(?<![.\w])shunt ([a-z]+)\b", line)}
