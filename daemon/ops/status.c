@@ -3,7 +3,7 @@
 
 /* PING, STOP, and STATUS: the daemon's counters, one `key value` a line; then `catalogue ERRNO PATH`; then `silent NODE` for
  * members that do not hear, and `pinned REASON PATH` for directories that stay in the trunk although the placement says
- * otherwise, as many as fit. STATUS and STOP of all daemons are collectives. */
+ * otherwise, as many as fit; a newline in a path is a zero byte there. STATUS and STOP of all daemons are collectives. */
 
 #include <endian.h>
 #include <errno.h>
@@ -192,6 +192,15 @@ static void status_add_counters(struct text *t, const uint64_t values[COUNTERS],
     }
 }
 
+/* A newline in it as a zero byte, which no path has: lines stay lines. */
+static void status_add_path(struct text *t, const char *path)
+{
+    const size_t begin = t->length;
+    text_add(t, path);
+    for (char *at = t->at + begin; (at = memchr(at, '\n', (size_t)(t->at + t->length - at))) != NULL;)
+        *at = '\0';
+}
+
 static void status_add_if_stays(struct home_dir *dir, void *context)
 {
     struct text *t = context, before = *t;
@@ -200,7 +209,7 @@ static void status_add_if_stays(struct home_dir *dir, void *context)
     text_add(t, "pinned ");
     text_add(t, reasons[dir->record.why]);
     text_add(t, " ");
-    text_add(t, dir->path);
+    status_add_path(t, dir->path);
     text_add(t, "\n");
     if (t->full)
         before.at[before.length] = '\0', *t = before, t->full = true;
@@ -214,7 +223,7 @@ static void status_add_catalogue(struct shuntd *shuntd, struct text *t)
     text_add(t, "catalogue ");
     text_number(t, (uint64_t)-catalogue.failed, 10);
     text_add(t, " ");
-    text_add(t, catalogue.path);
+    status_add_path(t, catalogue.path);
     text_add(t, "\n");
 }
 

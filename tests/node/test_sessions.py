@@ -12,7 +12,7 @@ import tempfile
 
 import manual
 import pytest
-from conftest import IS_SUPERUSER, environment, redirected_files
+from conftest import IS_SUPERUSER, PYTHON, environment, redirected_files
 from daemons import is_running, standing_still, supervisor_of, wait_until
 
 OTHER = 65534
@@ -116,6 +116,21 @@ def test_status_with_a_root_in_the_environment_is_of_that_root(host, area):
     host.start(area / "two")
     [only] = json.loads(host("status", "--json", SHUNT_ROOT=area / "one").check())
     assert only["root"] == str(area / "one") and "members" in only
+
+
+WATCH = "import ctypes, os, sys; libc = ctypes.CDLL(None); libc.inotify_add_watch(libc.inotify_init(), os.fsencode(sys.argv[1]), 0x100)"
+
+
+def test_the_name_of_a_pinned_directory_counts_nothing(host, area):
+    """Lines of what the daemon answers are told apart by newlines, which a name may have."""
+    directory = area / "one" / "odd\nrequests 4711\npinned owner x\\n"
+    host.start(area / "one")
+    directory.mkdir()
+    host("exec", "--root", area / "one", "--", PYTHON, "-c", WATCH, directory).check()
+    [told], [of_host] = json.loads(host("status", "--json", "--root", area / "one").check()), host.sessions("-v")
+    for one in (told, of_host):
+        assert one["pinned"] == [{"path": directory.name, "reason": "watched"}] and one["counters"]["requests"] != 4711
+    assert f"  pinned   {directory.name}: new files stay" in host("status", "--root", area / "one").check()
 
 
 # metrics

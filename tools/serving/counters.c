@@ -37,6 +37,16 @@ static void counters_begin(struct line *line, const struct counters *counters)
     line->end = line->next + counters->answer.message.text_answer.text.length;
 }
 
+/* A zero byte in it is a newline of a path. */
+static void counters_take_rest(struct line *line, const char *from, size_t length)
+{
+    length = length < sizeof line->rest ? length : sizeof line->rest - 1;
+    memcpy(line->rest, from, length);
+    line->rest[length] = '\0';
+    for (char *at = line->rest; (at = memchr(at, '\0', (size_t)(line->rest + length - at))) != NULL;)
+        *at = '\n';
+}
+
 static bool counters_next(struct line *line)
 {
     const char *stop = memchr(line->next, '\n', (size_t)(line->end - line->next));
@@ -44,7 +54,7 @@ static bool counters_next(struct line *line)
     if (space == NULL || space - line->next >= (ptrdiff_t)sizeof line->key)
         return false;
     snprintf(line->key, sizeof line->key, "%.*s", (int)(space - line->next), line->next);
-    snprintf(line->rest, sizeof line->rest, "%.*s", (int)(stop - space - 1), space + 1);
+    counters_take_rest(line, space + 1, (size_t)(stop - space - 1));
     line->next = stop + 1;
     return true;
 }
@@ -95,9 +105,28 @@ static void counters_print_catalogue(struct line *line)
 {
     const char *path = counters_path_of(line);
     const int error = atoi(line->rest);
-    printf("  %-16s %s", "catalogue", path);
+    printf("  %-16s ", "catalogue");
+    describe_print(path);
     if (error != 0)
         printf(": not written any more: %s", strerror(error));
+    putchar('\n');
+}
+
+static void counters_print_silent(const char *node)
+{
+    fputs("  silent   ", stdout);
+    describe_print(node);
+    puts(": does not answer the other daemons");
+}
+
+/* Both are what another user's daemon says. */
+static void counters_print_value(const char *key, const char *value)
+{
+    const unsigned width = describe_width(key);
+    fputs("  ", stdout);
+    describe_print(key);
+    printf("%*s ", width < 16 ? (int)(16 - width) : 0, "");
+    describe_print(value);
     putchar('\n');
 }
 
@@ -114,13 +143,13 @@ void counters_print(const struct counters *counters)
     for (counters_begin(&line, counters); counters_next(&line);) {
         const char *path = counters_is_stay(&line) ? counters_path_of(&line) : NULL;
         if (counters_is_silent(&line))
-            printf("  silent   %s: does not answer the other daemons\n", line.rest);
+            counters_print_silent(line.rest);
         else if (counters_is_catalogue(&line))
             counters_print_catalogue(&line);
         else if (path != NULL)
             counters_print_pinned(path, line.rest);
         else
-            printf("  %-16s %s\n", line.key, line.rest);
+            counters_print_value(line.key, line.rest);
     }
 }
 
