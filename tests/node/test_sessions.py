@@ -2,6 +2,7 @@
 # SPDX-FileCopyrightText: The shunt authors
 """What a centre sees and cleans on a node: `shunt status` without a root, and `shunt cleanup`."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -395,3 +396,34 @@ def test_a_process_that_is_no_shuntd_is_not_ended(host, area):
     finally:
         bystander.kill()
         bystander.wait()
+
+
+@pytest.mark.skipif(not IS_SUPERUSER, reason="becomes another user")
+@pytest.mark.parametrize("words", [["--metrics"], ["--json", "--verbose"]], ids=" ".join)
+def test_a_user_who_stops_what_asks_the_daemon_does_not_stop_root(host, words):
+    """It is a process of that user's. The daemon is stopped as well, so that the process is there when it is looked for."""
+    with tempfile.TemporaryDirectory() as area:
+        os.chmod(area, 0o755)
+        host.run_base.chmod(0o1777)
+        root = pathlib.Path(area) / "root"
+        root.mkdir()
+        os.chown(root, OTHER, OTHER)
+        settings = environment(SHUNT_RUN_DIR=host.run_base)
+        subprocess.run([*BECOME, host.shunt.path, "start", "--root", root], env=settings, check=True)
+        daemon = host.of(root)["pid"]
+        with standing_still(daemon):
+            asks = subprocess.Popen([host.shunt.path, "status", *words], env=settings, stdout=subprocess.PIPE, text=True)
+            children = pathlib.Path(f"/proc/{asks.pid}/task/{asks.pid}/children")
+            wait_until(lambda: any(re.search(
+                rf"^Uid:\t{OTHER}\t{OTHER}\t", pathlib.Path(f"/proc/{child}/status").read_text(), re.M)
+                for child in children.read_text().split()))
+            child = int(children.read_text())
+            subprocess.run([*BECOME, "kill", "-STOP", str(child)], check=True)
+            try:
+                said, _ = asks.communicate(timeout=30)
+            finally:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(child, signal.SIGKILL)
+                asks.wait()
+        assert asks.returncode == 0 and str(root) in said and not is_running(child)
+        subprocess.run([*BECOME, host.shunt.path, "stop", "--root", root], env=settings, check=True)

@@ -5,7 +5,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <poll.h>
 #include <pwd.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,14 +16,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "cli/command.h"
 #include "config/config.h"
 #include "request/channel.h"
 #include "serving/leftover.h"
 #include "union/disk.h"
 
+#define SESSIONS_ENVIRONMENT (1u << 20)      /* of a process, as much of it as is looked at */
+#define SESSIONS_PATIENCE (8 * CLOCK_SECOND) /* with a process of another user's, which itself gives up before */
 /* What is read of a channel: as far as numbers stand in it. */
-#define SESSIONS_ENVIRONMENT (1u << 20) /* of a process, as much of it as is looked at */
 #define SESSIONS_HEAD offsetof(struct channel, trunk_times)
 
 const char *sessions_state(enum session_state state)
@@ -412,11 +416,24 @@ static void sessions_ask_as(const struct session_here *here, int to)
     _exit(code < 0 && code > -256 ? -code : code == 0 ? 0 : EIO);
 }
 
+/* Is there something to be read, or has the writer ended? The user may have stopped it. */
+static bool sessions_is_heard(int from, uint64_t until)
+{
+    struct pollfd readable = {.fd = from, .events = POLLIN};
+    int ready = 0;
+    for (uint64_t now = clock_monotonic(); ready <= 0 && now < until; now = clock_monotonic())
+        ready = poll(&readable, 1, (int)((until - now) / CLOCK_MILLISECOND) + 1);
+    return ready > 0;
+}
+
 static int sessions_take_counters(struct counters *counters, int from)
 {
+    const uint64_t until = clock_monotonic() + SESSIONS_PATIENCE;
     size_t length = 0;
     ssize_t got = 1;
     while (got > 0 && length < sizeof counters->answer.bytes) {
+        if (!sessions_is_heard(from, until))
+            return -ETIMEDOUT;
         got = read(from, counters->answer.bytes + length, sizeof counters->answer.bytes - length);
         length += got > 0 ? (size_t)got : 0;
     }
@@ -436,6 +453,8 @@ static int sessions_ask_of(struct session_here *here)
     close(ends[1]);
     int code = child < 0 ? -errno : sessions_take_counters(&here->counters, ends[0]);
     close(ends[0]);
+    if (child > 0 && code == -ETIMEDOUT)
+        kill(child, SIGKILL);
     while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
         continue;
     return code != 0 ? code : !WIFEXITED(status) ? -EIO : -WEXITSTATUS(status);
