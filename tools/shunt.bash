@@ -20,16 +20,16 @@ _shunt()
     done
     case $subcommand:$previous in
     help:*)
-        mapfile -t COMPREPLY < <(compgen -W "$("$1" --help | sed -n 's/^  \([a-z]*\) .*/\1/p')" -- "$word") ;;
+        mapfile -t COMPREPLY < <(compgen -W "$("$1" --help | sed -n 's/^  \([a-z]*\) .*/\1/p') --help" -- "$word") ;;
     stop:--export) mapfile -t COMPREPLY < <(compgen -W "$(_shunt_options "$1" stop)" -- "$word") ;; # it takes no word
     *:--export) mapfile -t COMPREPLY < <(compgen -W 'now background later later,submit never' -- "$word") ;;
     *:--container) mapfile -t COMPREPLY < <(compgen -W 'podman apptainer bwrap' -- "$word") ;;
-    *:--user) mapfile -t COMPREPLY < <(compgen -u -- "$word") ;;
+    *:--user | cleanup:-u) mapfile -t COMPREPLY < <(compgen -u -- "$word") ;;
     *:--hosts) mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
-    *:--host) mapfile -t COMPREPLY < <(compgen -A hostname -- "$word") ;;
-    *:--placement) mapfile -t COMPREPLY < <(compgen -W 'auto branch' -- "$word") ;;
+    *:--host | doctor:-H) mapfile -t COMPREPLY < <(compgen -A hostname -- "$word") ;;
+    *:--placement | *:-p) mapfile -t COMPREPLY < <(compgen -W 'auto branch' -- "$word") ;;
     mount:--log | mount:-l) mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
-    *:--root | export:* | fsck:* | names:* | mount:* | umount:*)
+    *:--root | run:-r | start:-r | exec:-r | env:-r | stop:-r | status:-r | doctor:-r | export:* | fsck:* | names:* | mount:* | umount:*)
         mapfile -t COMPREPLY < <(compgen -d -- "$word")
         [[ $word != -* ]] || mapfile -t COMPREPLY < <(compgen -W "$(_shunt_options "$1" "$subcommand")" -- "$word") ;;
     bench:--operations | bench:-o | bench:--neighbour | bench:-b)
@@ -38,7 +38,7 @@ _shunt()
     find:-type) mapfile -t COMPREPLY < <(compgen -W 'f d l p s b c' -- "$word") ;;
     *)
         if [[ $word == -* ]]; then
-            mapfile -t COMPREPLY < <(compgen -W "$(_shunt_options "$1" "$subcommand") --help" -- "$word")
+            mapfile -t COMPREPLY < <(compgen -W "$(_shunt_options "$1" "$subcommand")" -- "$word")
         else
             mapfile -t COMPREPLY < <(compgen -f -- "$word")
         fi ;;
@@ -55,6 +55,7 @@ _shunt_list()
 
 _shunt_options()
 {
+    echo --help
     "$1" "$2" --help | sed -n 's/^  \(-[A-Za-z0-9], \)\{0,1\}\(-[-a-z0-9]*\).*/\2/p'
 }
 

@@ -421,6 +421,15 @@ def test_completion(shunt):
     assert complete("cleanup", "--user", "roo") == ["root"]
     assert complete("env", "--container", "b") == ["bwrap"]
     assert complete("run", "--export", "n") == ["now", "never"] and complete("stop", "--export", "--n") == ["--node"]
+    for subcommand in [*SUBCOMMANDS, "help"]:
+        options = {spelling for pair in manual.options_of(shunt("help", subcommand).check()) for spelling in pair} | {"--help"}
+        named = {spelling for spelling in options if len(spelling) > 2}
+        assert named <= set(complete(subcommand, "-")) <= options, subcommand
+    for subcommand, *words in (("run", "-p"), ("run", "--placement"), ("bench", "-p"), ("start", "-p")):
+        assert complete(subcommand, *words, "b") == ["branch"]
+    for subcommand, word in (("run", "-r"), ("run", "--root"), ("status", "-r"), ("doctor", "-r")):
+        assert complete(subcommand, word, "/etc/ssl/c") == ["/etc/ssl/certs"]
+    assert complete("cleanup", "-u", "roo") == ["root"]
     assert "/etc/passwd" in complete("export", "--hosts", "/etc/passw") and "/etc/passwd" in complete("stop", "--hosts", "/etc/passw")
 
 
