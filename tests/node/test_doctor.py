@@ -4,6 +4,7 @@
 
 import json
 import os
+import re
 import shutil
 
 import manual
@@ -119,6 +120,12 @@ def test_hosts(shunt):
     assert "host 127.0.0.1: answers at 127.0.0.1\n" in result.check()
     result = shunt("doctor", "--host", "x" * 300, SHUNT_FABRIC="tcp")
     assert result.status == 1 and "its name has no address" in result.out
+
+
+def test_many_hosts(shunt):
+    hosts = [f"127.0.{number // 200}.{number % 200 + 1}" for number in range(300)]
+    out = shunt("doctor", *(word for host in hosts for word in ("--host", host)), SHUNT_FABRIC="tcp").check()
+    assert re.findall(r"host (\S+): answers", out) == hosts
 
 
 def test_a_host_that_does_not_answer(shunt):

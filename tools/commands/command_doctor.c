@@ -9,8 +9,6 @@
 #include "launch/nodes.h"
 #include "commands.h"
 
-#define DOCTOR_HOSTS 256
-
 const struct choice command_doctor_choices[] = {
     {'r', "root", "DIR", "a directory to be shared; may be given again (default: SHUNT_ROOT)"},
     {'H', "host", "HOST", "another host of the job; may be given again"},
@@ -49,9 +47,9 @@ static int command_doctor_check(struct roots *roots, char *const *hosts, size_t 
     return doctor.has_problem ? STATUS_FAILED : STATUS_OK;
 }
 
-int command_doctor(const struct command *command, int argc, char **argv)
+/* There are as many `hosts` as arguments at most. */
+static int command_doctor_of(const struct command *command, int argc, char **argv, char **hosts)
 {
-    static char *hosts[DOCTOR_HOSTS];
     struct roots roots;
     size_t count = 0;
     bool as_json = false;
@@ -60,15 +58,27 @@ int command_doctor(const struct command *command, int argc, char **argv)
     while (wrong == 0 && (end = command_option(command, argc, argv)) >= 0)
         if (end == 'r')
             wrong = roots_add(&roots, optarg);
-        else if (end != 'H')
-            as_json = true;
-        else if (count < DOCTOR_HOSTS)
+        else if (end == 'H')
             hosts[count++] = optarg;
+        else
+            as_json = true;
     int status = wrong ? STATUS_USAGE : command_status(end);
     if (!wrong && end == COMMAND_END && optind < argc)
         status = error_usage(command, "unexpected argument '%s', roots are given with --root", argv[optind]);
     else if (!wrong && end == COMMAND_END)
         status = command_doctor_check(&roots, hosts, count, as_json);
     roots_finish(&roots);
+    return status;
+}
+
+int command_doctor(const struct command *command, int argc, char **argv)
+{
+    char **hosts = calloc((size_t)argc, sizeof *hosts);
+    if (!hosts) {
+        error_report("%s: not enough memory (free some and run this again)", argv[0]);
+        return STATUS_FAILED;
+    }
+    int status = command_doctor_of(command, argc, argv, hosts);
+    free(hosts);
     return status;
 }
