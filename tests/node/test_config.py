@@ -45,7 +45,9 @@ def test_where_each_setting_is_from(shunt, files, area):
 
 
 def test_the_pages_name_every_setting(shunt, files):
-    made = json.loads(shunt("config", "--json", **files("deadline = 40\n")).check())
+    text = shunt("config", "--json", **files("deadline = 40\n")).check()
+    made = json.loads(text)
+    assert text.endswith("\n}\n")
     page = manual.page_of("config")
     assert manual.keys_of(made) == manual.fields_of_json(page, "config")
     said = re.findall(r"^\.TP\n\.B ([a-z_]+)\n", PAGE.read_text(), re.M)

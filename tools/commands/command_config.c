@@ -35,7 +35,6 @@ static void command_config_print_json(const struct settings *settings)
     }
     json_close(&json, ']');
     json_close(&json, '}');
-    putchar('\n');
 }
 
 static void command_config_print_files(const struct settings *settings)
