@@ -161,13 +161,39 @@ static int plan_take_option(struct plan *plan, int option)
     }
 }
 
+#define PLAN_QUOTED(number) #number
+#define PLAN_TEXT(number) PLAN_QUOTED(number)
+
+/* What a value should have been. */
+static const struct {
+    int option;
+    const char *wanted;
+} plan_wanted[] = {
+    {'n', "not a number from 1 to " PLAN_TEXT(PLAN_PROCESSES_MAX)},
+    {PLAN_FAKES, "not a number from 1 to " PLAN_TEXT(PLAN_PROCESSES_MAX)},
+    {PLAN_RANK, "not I/N with I from 0 to N - 1 and N from 1 to " PLAN_TEXT(PLAN_PROCESSES_MAX)},
+    {'f', "not a number from 1 to " PLAN_TEXT(PLAN_FILES_MAX)},
+    {'s', "not numbers from 0 to 2^40 with commas between, from 1 to " PLAN_TEXT(PLAN_SIZES_MAX) " of them"},
+    {'o', "not a list of create,open,stat,utime,readdir,rename,unlink, or all"},
+    {'b', "not a list of create,open,stat,utime,readdir,rename,unlink, or all"},
+    {'c', "not a list of private,shared,shunt,shunt-private"},
+    {'r', "not a number from 1 to " PLAN_TEXT(PLAN_REPETITIONS_MAX)},
+    {'w', "not a number from 0 to " PLAN_TEXT(PLAN_REPETITIONS_MAX)},
+    {'p', "neither auto nor branch"},
+    {PLAN_LEAF_FULL, "not a number from 1 to 4294967295"},
+    {PLAN_PLOT, "not a file that ends in .svg or .png, or more than " PLAN_TEXT(PLAN_PLOTS_MAX) " of them"},
+};
+
 static int plan_complain_value(const struct command *command, int option)
 {
     const struct choice *choice = command->choices;
+    size_t which = 0;
     while (choice->letter != option)
         choice++;
-    if (choice->argument)
-        error_usage(command, "--%s '%s': invalid value (%s is expected)", choice->name, optarg, choice->argument);
+    while (which < sizeof plan_wanted / sizeof *plan_wanted && plan_wanted[which].option != option)
+        which++;
+    if (which < sizeof plan_wanted / sizeof *plan_wanted)
+        error_usage(command, "--%s '%s': %s", choice->name, optarg, plan_wanted[which].wanted);
     else
         error_usage(command, "--json and --csv exclude each other");
     return COMMAND_WRONG;
