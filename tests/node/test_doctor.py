@@ -4,12 +4,16 @@
 
 import json
 import os
+import pathlib
 import re
 import shutil
+import signal
+import subprocess
 
 import manual
 import pytest
-from conftest import HERE, PYTHON, Shunt, run
+from conftest import HERE, PYTHON, Shunt, environment, run
+from daemons import is_running, wait_until
 
 
 def findings(result):
@@ -112,6 +116,28 @@ def test_a_file_system_without_a_rename_that_replaces_nothing(shunt, root):
     result = run([PYTHON, HERE / "without_noreplace.py", shunt.path, "doctor", "--json", "--root", root])
     kind, message = findings(result)["file system"]
     assert kind == "warning" and "an export looks at each name before it renames" in message and "--careful" in message
+    assert os.listdir(root) == []
+
+
+def children_of(pid):
+    return list(map(int, pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()))
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_what_it_has_made_goes_also_when_it_is_interrupted(shunt, root, area, number):
+    log = area / "calls"
+    strace = subprocess.Popen(["strace", "-f", "-qq", "-o", log, "-e", "trace=linkat", "-e", "inject=linkat:signal=SIGSTOP:when=1",
+                               shunt.path, "doctor", "--root", root], stdout=subprocess.DEVNULL, env=environment())
+    wait_until(lambda: log.exists() and "stopped by SIGSTOP" in log.read_text())
+    [doctor] = children_of(strace.pid)
+    stopped = [*children_of(doctor), doctor][0]
+    assert os.listdir(root) != []
+    os.kill(doctor, number)
+    if stopped != doctor:
+        wait_until(lambda: not is_running(doctor))
+    os.kill(stopped, signal.SIGCONT)
+    strace.wait(30)
+    wait_until(lambda: not is_running(stopped))
     assert os.listdir(root) == []
 
 

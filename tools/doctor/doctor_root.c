@@ -2,11 +2,13 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/sys.h"
@@ -99,55 +101,115 @@ static void doctor_check_mount(struct doctor *doctor, const char *root)
                    mount.options + 1);
 }
 
-/* What shunt needs of a file system, tried: answers 0 or -errno, and which step it was. */
-static int doctor_try(int top, const char **step, bool *has_noreplace)
+/* What shunt needs of a file system, tried. */
+struct doctor_trial {
+    int code;         /* 0 or -errno */
+    const char *step; /* that failed */
+    bool has_noreplace;
+};
+
+static int doctor_try(int top, struct doctor_trial *trial)
 {
     struct statx before, after;
-    *step = "a file cannot be made";
+    trial->step = "a file cannot be made";
     int code = disk_write_new(top, "a", "shunt", 5, 0600);
     if (code == 0)
         code = sys_statx(top, "a", 0, STATX_INO, &before);
     if (code != 0)
         return code;
-    *step = "hard links do not work";
+    trial->step = "hard links do not work";
     if (linkat(top, "a", top, "b", 0) != 0)
         return -errno;
-    *step = "a file cannot be renamed";
+    trial->step = "a file cannot be renamed";
     if (renameat(top, "a", top, "c") != 0 || sys_statx(top, "c", 0, STATX_INO, &after) != 0)
         return -errno;
-    *step = "inode numbers change";
+    trial->step = "inode numbers change";
     if (before.stx_ino != after.stx_ino || sys_statx(top, "b", 0, STATX_INO, &after) != 0 || before.stx_ino != after.stx_ino)
         return -ESTALE;
-    *has_noreplace = renameat2(top, "b", top, "d", RENAME_NOREPLACE) == 0;
+    trial->has_noreplace = renameat2(top, "b", top, "d", RENAME_NOREPLACE) == 0;
     return 0;
 }
 
 static void doctor_remove_trial(int top, const char *path)
 {
     static const char *const names[] = {"a", "b", "c", "d"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    for (size_t i = 0; i < sizeof names / sizeof *names && top >= 0; i++)
         unlinkat(top, names[i], 0);
     rmdir(path);
 }
 
-static void doctor_check_calls(struct doctor *doctor, const char *root)
+static void doctor_try_in(const char *root, struct doctor_trial *trial)
 {
     char path[PATH_MAX + sizeof DOCTOR_TRIAL + 1];
-    const char *step = "a directory cannot be made";
-    bool has_noreplace = false;
+    *trial = (struct doctor_trial){.step = "a directory cannot be made"};
     snprintf(path, sizeof path, "%s/" DOCTOR_TRIAL, root);
-    int code = mkdtemp(path) == NULL ? -errno : 0;
-    int top = code == 0 ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-    if (code == 0)
-        code = top < 0 ? -errno : doctor_try(top, &step, &has_noreplace);
-    if (top >= 0) {
-        doctor_remove_trial(top, path);
-        close(top);
+    if (mkdtemp(path) == NULL) {
+        trial->code = -errno;
+        return;
     }
-    if (code != 0)
+    int top = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    trial->code = top < 0 ? -errno : doctor_try(top, trial);
+    doctor_remove_trial(top, path);
+    if (top >= 0)
+        close(top);
+}
+
+/* The process of the trial. What waits for the end of this command's output does not wait for it. */
+static void doctor_try_and_tell(const char *root, int to)
+{
+    struct doctor_trial trial;
+    close(STDOUT_FILENO);
+    close(STDERR_FILENO);
+    doctor_try_in(root, &trial);
+    _exit(write(to, &trial, sizeof trial) != sizeof trial);
+}
+
+/* With the signals that end a command blocked, also from the beginning of its process. */
+static pid_t doctor_begin_trial(const char *root, int to)
+{
+    sigset_t ends, before;
+    sigemptyset(&ends);
+    sigaddset(&ends, SIGINT);
+    sigaddset(&ends, SIGTERM);
+    sigaddset(&ends, SIGHUP);
+    sigprocmask(SIG_BLOCK, &ends, &before);
+    pid_t child = fork();
+    if (child == 0)
+        doctor_try_and_tell(root, to);
+    const int error = errno;
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    return child < 0 ? -error : child;
+}
+
+/* In a process of its own: a signal ends this one at once, also while the file system hangs, and what was made is removed. */
+static void doctor_try_apart(const char *root, struct doctor_trial *trial)
+{
+    int ends[2];
+    *trial = (struct doctor_trial){.code = -EIO, .step = "it could not be tried"};
+    if (pipe2(ends, O_CLOEXEC) != 0) {
+        trial->code = -errno;
+        return;
+    }
+    pid_t child = doctor_begin_trial(root, ends[1]);
+    close(ends[1]);
+    if (child < 0)
+        trial->code = child;
+    else if (read(ends[0], trial, sizeof *trial) != sizeof *trial)
+        *trial = (struct doctor_trial){.code = -EIO, .step = "it could not be tried"};
+    close(ends[0]);
+    while (child > 0 && waitpid(child, NULL, 0) < 0 && errno == EINTR)
+        continue;
+}
+
+static void doctor_check_calls(struct doctor *doctor, const char *root)
+{
+    struct doctor_trial trial;
+    doctor_try_apart(root, &trial);
+    if (trial.code != 0)
         doctor_say(doctor, DOCTOR_PROBLEM, "file system",
-                   "%s: %s: %s (use a directory that you may write to, on another file system)", root, step, strerror(-code));
-    else if (!has_noreplace)
+                   "%s: %s: %s (use a directory that you may write to, on another file system)", root, trial.step,
+                   strerror(-trial.code));
+    else if (!trial.has_noreplace)
         doctor_say(doctor, DOCTOR_WARNING, "file system",
                    "%s: has no rename that replaces nothing, so that an export looks at each name before it renames a file "
                    "(with --careful it links and removes, so that no program without shunt has a file replaced)",
