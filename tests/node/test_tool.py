@@ -353,6 +353,19 @@ def test_standard_output_that_is_full(shunt, union):
     assert "standard output: cannot be written" in result.err
 
 
+@pytest.mark.parametrize("words", [["ls", "-R"], ["ls", "-lR"], ["ls", "-R", "--json"], ["tree"], ["tree", "--json"], ["find"], ["names"]],
+                         ids=" ".join)
+def test_nothing_more_is_listed_once_the_output_is_full(shunt, union, area, words):
+    for number in range(1500):
+        (union.root / "plain" / f"{'many' * 20}{number}").mkdir()
+    log = area / "calls"
+    result = run(["strace", "-f", "-qq", "-o", log, "-e", "trace=openat", "bash", "-c", '"$@" >/dev/full', "sh", shunt.path, *words,
+                  union.root])
+    assert "No space left on device" in result.err and result.check(1) == ""
+    opened = log.read_text().count("many" * 20)
+    assert opened < 1000
+
+
 SUBCOMMANDS = ["run", "start", "exec", "env", "mount", "umount", "stop", "status", "cleanup", "config", "doctor", "ls", "stat", "tree", "where", "find", "names", "export", "fsck", "bench"]
 
 

@@ -197,7 +197,7 @@ static size_t command_ls_add_dots(const struct ls *ls, const struct folder *fold
 static void command_ls_json_names(struct ls *ls, const struct place *place, const struct folder *folder, const char *shown)
 {
     char path[2 * PATH_MAX];
-    for (size_t i = 0; i < folder->listing.count; i++) {
+    for (size_t i = 0; i < folder->listing.count && !ferror(stdout); i++) {
         const struct union_name *name = &folder->listing.names[i];
         if (name->name[0] == '.' && !ls->all)
             continue;
@@ -252,7 +252,7 @@ static void command_ls_print_tree(struct ls *ls, struct place *place, const char
     struct walk walk;
     char shown[2 * PATH_MAX];
     int more = walk_init(&walk, &place->root, place->folder.path, WALK_AHEAD);
-    for (; more == 0 && (more = walk_next(&walk)) != 0; more = 0) {
+    for (; more == 0 && !ferror(stdout) && (more = walk_next(&walk)) != 0; more = 0) {
         if (!ls->all && command_ls_is_hidden_below(walk.folder.path, place->folder.path))
             continue;
         int error = visible_path_below(spelling, place->folder.path, walk.folder.path, shown, sizeof shown);
@@ -324,7 +324,7 @@ static void command_ls_print_all(struct ls *ls, struct place *place, char **path
         else if (!content[i])
             command_ls_print_itself(ls, place, paths[i]);
     }
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count && !ferror(stdout); i++)
         if (content[i])
             command_ls_print_content(ls, place, paths[i]);
     free(content);

@@ -143,7 +143,7 @@ static void command_tree_print_folder(struct tree *tree, const struct folder *fo
     size_t left = command_tree_count_shown(tree, &folder->listing);
     if (tree->as_json)
         json_open(&tree->json, "entries", '[');
-    for (size_t i = 0; i < folder->listing.count; i++) {
+    for (size_t i = 0; i < folder->listing.count && !ferror(stdout); i++) {
         const struct union_name *name = &folder->listing.names[i];
         if (name->name[0] == '.' && !tree->all)
             continue;
