@@ -134,6 +134,12 @@ def test_the_name_of_a_pinned_directory_counts_nothing(host, area):
     assert f"  pinned   {directory.name}: new files stay" in host("status", "--root", area / "one").check()
 
 
+def test_status_of_a_root_says_that_its_daemon_does_not_answer(host, area):
+    with standing_still(host.start(area / "one")["pid"]):
+        out = host("status", "--root", area / "one").check()
+    assert "  state    alive\n" in out and out.endswith("\n  counters cannot be read: Connection timed out\n")
+
+
 # metrics
 
 

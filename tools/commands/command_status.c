@@ -4,6 +4,7 @@
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/hook.h"
@@ -44,7 +45,8 @@ struct standing {
     size_t branches;
     int left_error; /* 0: `left` is known */
     struct status_left left;
-    bool counted; /* counters hold what the daemon said */
+    bool counted;       /* counters hold what the daemon said */
+    int counters_error; /* of the last daemon of this host that was asked; 0: none was, or it answered */
     struct session session;
     const struct session_member *member; /* the one that answers: of this host, if there is one */
     struct counters counters;
@@ -65,7 +67,10 @@ static const char *command_status_reason(const struct standing *standing)
 
 static void command_status_ask(struct standing *standing, const struct session_member *member)
 {
-    if (session_lives(member) != 1 || counters_ask(&standing->counters, member->run_dir, false) != 0)
+    if (session_lives(member) != 1)
+        return;
+    standing->counters_error = counters_ask(&standing->counters, member->run_dir, false);
+    if (standing->counters_error != 0)
         return;
     standing->counted = true;
     standing->member = member;
@@ -262,6 +267,8 @@ static void command_status_print_words(const struct standing *standing)
     command_status_print_members(standing);
     if (standing->counted)
         counters_print(&standing->counters);
+    else if (standing->counters_error != 0)
+        printf("  counters cannot be read: %s\n", strerror(-standing->counters_error));
     if (standing->all_error == 0) {
         printf("  all together:\n");
         counters_print(&standing->all);
