@@ -2,6 +2,7 @@
 # SPDX-FileCopyrightText: The shunt authors
 """`shunt find` on a union made by hand, against the find of the system in a plain tree of the same names."""
 
+import json
 import os
 import random
 import socket
@@ -218,6 +219,45 @@ def test_random_questions(shunt, area, seed):
                            for command, root in ((["find"], trees.native), ([shunt.path, "find"], trees.union.root)))
         assert sorted(shunted.stdout.split(b"\0")) == sorted(native.stdout.split(b"\0")), (question, locale)
         assert shunted.returncode == native.returncode, (question, locale, shunted.stderr)
+
+
+def as_json_has_it(name):
+    """shunt(1): a byte that is no part of valid UTF-8 is a character of its own value."""
+    return "".join(chr(ord(one) - 0xdc00) if "\udc80" <= one <= "\udcff" else one for one in os.fsdecode(name))
+
+
+def names_of(entries, before=""):
+    """{path: type} of what tree --json prints, at every depth."""
+    found = {}
+    for entry in entries:
+        found |= {before + entry["name"]: entry["type"], **names_of(entry.get("entries", []), before + entry["name"] + "/")}
+    return found
+
+
+@pytest.mark.parametrize("seed", range(100, 104))
+def test_all_that_look_see_the_same(shunt, area, seed):
+    """names, ls, tree, stat and where agree with each other, with find(1) and with ls(1)."""
+    trees = RandomTrees(random.Random(seed), area)
+
+    def said(*words, command=(shunt.path,), cwd=trees.union.root):
+        return subprocess.run([*command, *words], cwd=cwd, capture_output=True, check=True, env=environment()).stdout
+    native = said(".", "-mindepth", "1", "-printf", "%P\\0%y\\0", command=["find"], cwd=trees.native).split(b"\0")
+    types = {"f": "file", "d": "directory", "l": "link", "p": "fifo"}
+    kinds = {path: types[letter.decode()] for path, letter in zip(native[0:-1:2], native[1::2])}
+    names = said("names", "-0", ".").split(b"\0")[:-1]
+    shown = {as_json_has_it(path): kind for path, kind in kinds.items()}
+    assert sorted(names) == sorted(kinds)
+    assert names_of(json.loads(said("tree", "-a", "--json", "."))["entries"]) == shown
+    assert {one["path"].removeprefix("./"): one["type"] for one in json.loads(said("ls", "-aR", "--json", "."))} == shown
+    assert said("ls", "-R", ".") == said("-RN", ".", command=["ls"], cwd=trees.native)
+    for name, line in zip(names, said("names", "--json", ".").splitlines(), strict=True):
+        one, [stat_of] = json.loads(line), json.loads(said("stat", "--json", b"./" + name))
+        where = said("where", b"./" + name).removesuffix(b"\n")
+        assert (one["path"], one["type"], one["where"]) == (as_json_has_it(name), kinds[name], as_json_has_it(where))
+        assert {key: stat_of[key] for key in ("ino", "type", "branch", "leaf", "where")} == \
+            {key: one[key] for key in ("ino", "type", "branch", "leaf", "where")}
+        real = os.lstat(where)
+        assert (stat_of["ino"], stat_of["mtime_ns"], stat_of["nlink"]) == (real.st_ino, real.st_mtime_ns, real.st_nlink)
 
 
 # -newer
