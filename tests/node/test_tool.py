@@ -693,6 +693,23 @@ def test_export_interrupted_and_run_again(shunt, union, number):
     assert len(os.listdir(union.root / "out")) == 20006
 
 
+@pytest.mark.parametrize("words", [["export", "--progress"], ["fsck", "--repair"]], ids=" ".join)
+def test_a_reader_that_has_ended_leaves_no_claim(shunt, union, words):
+    """Another host would wait for the heartbeats of a process that SIGPIPE has killed."""
+    many(union, 500)
+    for number in range(100):
+        union.leaf("n1.1", f"gone-{number + 1:012x}")  # more than fsck keeps before it writes
+    reader, writer = os.pipe()
+    os.close(reader)
+    process = subprocess.run([shunt.path, *words, union.root], stdout=writer, stderr=writer, env=environment())
+    os.close(writer)
+    assert process.returncode in (-signal.SIGPIPE, 128 + signal.SIGPIPE)
+    assert session_of(union.root) == {}
+    shunt("export", union.root).check()
+    assert_plain(union.root)
+    assert len(os.listdir(union.root / "out")) == 506
+
+
 def test_export_interrupted_while_it_waits_for_another_host(shunt, union):
     """Its session may have ended; that is seen by its silence."""
     union.hold(pid=1, host="elsewhere", lease=60)

@@ -11,12 +11,14 @@
 
 #include "base/clock.h"
 
-static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
 #define SIGNALS (sizeof signals / sizeof *signals)
+#define SIGNALS_BUT_PIPE (SIGNALS - 1)
 
 static volatile sig_atomic_t came;
 static volatile sig_atomic_t told; /* the child that is waited for and was not told yet, or 0 */
 static unsigned depth;
+static size_t caught; /* so many of the signals are */
 static uint64_t lease = UINT64_MAX;
 static struct sigaction before[SIGNALS];
 
@@ -38,21 +40,32 @@ static void stopping_block(sigset_t *mask)
     sigprocmask(SIG_BLOCK, &set, mask);
 }
 
-void stopping_catch(void)
+/* So many of the signals, but those that are caught. */
+static void stopping_catch_first(size_t count)
 {
     struct sigaction action = {.sa_handler = stopping_remember, .sa_flags = SA_RESTART};
-    if (depth++ > 0)
-        return;
     sigemptyset(&action.sa_mask);
     for (size_t i = 0; i < SIGNALS; i++)
         sigaddset(&action.sa_mask, signals[i]);
-    came = 0;
-    for (size_t i = 0; i < SIGNALS; i++) {
-        sigaction(signals[i], &action, &before[i]);
+    for (; caught < count; caught++) {
+        sigaction(signals[caught], &action, &before[caught]);
         /* nohup: a signal that was ignored stays ignored. */
-        if (before[i].sa_handler == SIG_IGN)
-            sigaction(signals[i], &before[i], NULL);
+        if (before[caught].sa_handler == SIG_IGN)
+            sigaction(signals[caught], &before[caught], NULL);
     }
+}
+
+void stopping_catch(void)
+{
+    if (depth++ == 0)
+        came = 0;
+    stopping_catch_first(SIGNALS_BUT_PIPE);
+}
+
+void stopping_catch_pipe(void)
+{
+    stopping_catch();
+    stopping_catch_first(SIGNALS);
 }
 
 void stopping_set_lease(uint64_t until)
@@ -76,8 +89,10 @@ int stopping_take(void)
 
 static void stopping_put_back(void)
 {
-    for (size_t i = 0; i < SIGNALS; i++)
-        sigaction(signals[i], &before[i], NULL);
+    while (caught > 0) {
+        caught--;
+        sigaction(signals[caught], &before[caught], NULL);
+    }
 }
 
 int stopping_release(void)

@@ -10,6 +10,8 @@
 #include <sys/types.h>
 
 void stopping_catch(void);
+/* ... and SIGPIPE, when what reads the output has ended: for work that leaves a claim on a root if it is killed. */
+void stopping_catch_pipe(void);
 #define STOPPING_LEASE SIGALRM /* which is not caught: no signal came */
 /* The signal that came, or 0; STOPPING_LEASE when the lease is over (clock_boot; UINT64_MAX: it has no end), from any thread.
  */

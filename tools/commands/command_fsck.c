@@ -70,7 +70,7 @@ static int command_fsck_check_held(struct fsck *fsck)
         fsck->served = session_is_served(fsck->root.path);
         return command_fsck_check(fsck);
     }
-    stopping_catch(); /* other hosts take it for the claim of a process that lives */
+    stopping_catch_pipe(); /* other hosts take it for the claim of a process that lives */
     int status = FSCK_BAD;
     if (hold_take(&hold, fsck->root.path, "fsck") == 0) {
         if (hold_look_at_root(&fsck->root) == 0)

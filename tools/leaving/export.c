@@ -147,7 +147,7 @@ int export_root(const char *root, const struct export_options *options)
         return STATUS_FAILED;
     }
     export.has_requests = client_requests_read(export.root.path, &export.requests);
-    stopping_catch(); /* while it is claimed, too: other hosts take it for the claim of a process that lives */
+    stopping_catch_pipe(); /* while it is claimed, too: other hosts take it for the claim of a process that lives */
     int status = export_has_own(export.root.path) ? export_claimed(&export) : export_plain(&export, export.root.path);
     int signal = stopping_release();
     union_root_finish(&export.root);
