@@ -87,6 +87,21 @@ rm -r $outside
     assert_equal_text(native, shunt)
 
 
+def test_what_is_handed_a_root_by_another_path(native_and_shunt):
+    """Whose words do not say so: a link from outside, as of a home directory, or another mount."""
+    script = f"""
+outside=$(mktemp -d); ln -s $ROOT $outside/in; echo hot >file; mkdir sub; echo far >sub/far; ln -s $ROOT/file $outside/file
+b={BUSYBOX}
+cd $outside
+$b cat $outside/in/file; $b cat in/sub/far; $b cat file; $b ls in; $b sh -c 'ls in/sub; cat file' in; $b cp file in/copy
+$b dd if=in/file of=in/sub/made 2>&1 | grep -c records; $b find in/ -type f | sort | grep -v shunt
+cd in/sub; $b ls; cd /; $b ls $outside/in/
+rm -r $outside
+"""
+    native, shunt = native_and_shunt(script)
+    assert_equal_text(native, shunt)
+
+
 EXECUTED_BY_DESCRIPTOR = """
 mkdir out; cd out; cp {busybox} busybox; echo hot >file
 printf '#!/bin/sh\\necho "script $1: $(cat file) $(echo *)"\\n' >script
