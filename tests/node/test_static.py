@@ -14,6 +14,7 @@ import subprocess
 import pytest
 
 from conftest import IS_SUPERUSER, PYTHON, assert_equal_text, environment, redirected_files, run, stand_still, wait_until
+from test_namespaces import NEEDS_BWRAP
 
 HERE = pathlib.Path(__file__).resolve().parent
 BUSYBOX = shutil.which("busybox") or "busybox"
@@ -97,6 +98,24 @@ $b cat $outside/in/file; $b cat in/sub/far; $b cat file; $b ls in; $b sh -c 'ls 
 $b dd if=in/file of=in/sub/made 2>&1 | grep -c records; $b find in/ -type f | sort | grep -v shunt
 cd in/sub; $b ls; cd /; $b ls $outside/in/
 rm -r $outside
+"""
+    native, shunt = native_and_shunt(script)
+    assert_equal_text(native, shunt)
+
+
+@NEEDS_BWRAP
+def test_a_root_that_is_seen_at_another_path(native_and_shunt, area):
+    """All of it, a part of it, and where it is hidden at its own."""
+    script = f"""
+at={area}/at; mkdir -p $at sub; echo hot >file; echo far >sub/far
+b={BUSYBOX}
+everything="bwrap --dev-bind / / --bind"
+$everything $ROOT $at --chdir / $b cat $at/file
+$everything $ROOT $at --chdir / $b sh -c "ls $at $at/sub; echo made >$at/made; mv $at/made $at/sub/moved; cd $at; ls; cat sub/moved" $at
+$everything $ROOT/sub $at --chdir $at $b sh -c "ls; cat far; ls $ROOT; mv far further; cat $ROOT/sub/further; ln -s $at back; cat back/moved; rm back"
+$everything $ROOT $at --tmpfs $ROOT --chdir $at $b sh -c "ls; cat sub/moved; echo new >new; rm file; ls $ROOT"
+$everything $ROOT $at --chdir / /bin/sh -c "cd $at/sub; $b ls; $b cat ../new"
+rmdir $at; ls . sub
 """
     native, shunt = native_and_shunt(script)
     assert_equal_text(native, shunt)

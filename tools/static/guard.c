@@ -114,10 +114,10 @@ static void guard_raise_limits(void)
 }
 
 /* Answers calls, and ends the process. `socket`: a byte is written there when it is ready; -1: it follows one that was. */
-static void guard_serve(int socket, int listener, struct serve_board *board, const char *roots)
+static void guard_serve(int socket, int listener, struct serve_board *board, const struct config *config)
 {
     guard_redirect();
-    where_start(roots);
+    where_start(config->roots, config->root_ids);
     if (socket >= 0) {
         sys_write(socket, "", 1);
         sys_close(socket);
@@ -128,13 +128,13 @@ static void guard_serve(int socket, int listener, struct serve_board *board, con
 }
 
 /* The status with which the last one that answers has ended. */
-static int guard_watch(int socket, int listener, struct serve_board *board, const char *roots)
+static int guard_watch(int socket, int listener, struct serve_board *board, const struct config *config)
 {
     for (;;) {
         int status = 0;
         const pid_t server = fork();
         if (server == 0)
-            guard_serve(socket, listener, board, roots);
+            guard_serve(socket, listener, board, config);
         if (socket >= 0)
             sys_close(socket);
         socket = -1;
@@ -147,13 +147,13 @@ static int guard_watch(int socket, int listener, struct serve_board *board, cons
     }
 }
 
-static void guard_stay(int socket, const char *roots)
+static void guard_stay(int socket, const struct config *config)
 {
     guard_let_go(socket);
     guard_raise_limits();
     const int listener = guard_receive(3);
     struct serve_board *board = sys_mmap(NULL, sizeof *board, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (listener >= 0 && !sys_is_error(board) && guard_watch(3, listener, board, roots) != 0)
+    if (listener >= 0 && !sys_is_error(board) && guard_watch(3, listener, board, config) != 0)
         guard_refuse_all(listener, board);
 }
 
@@ -166,7 +166,7 @@ static int guard_take_in(int is_to)
     return did;
 }
 
-int guard_start(const char *roots)
+int guard_start(const struct config *config)
 {
     int ends[2], status;
     const int code = (int)SYS4(SYS_socketpair, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends);
@@ -179,7 +179,7 @@ int guard_start(const char *roots)
         signal(SIGPIPE, SIG_IGN);
         setsid();
         if (fork() == 0)
-            guard_stay(ends[1], roots);
+            guard_stay(ends[1], config);
         _exit(0);
     }
     sys_close(ends[1]);

@@ -6,7 +6,9 @@
  * first one dies, the second answers every call with EIO, those that were under way included: never does one go on in the trunk
  * alone. If both are killed, the kernel answers with ENOSYS. */
 
+#include "config/config.h"
+
 /* Starts the helper of this process; it is no child of it. A socket: the listener is to be sent there. Or -errno. */
-int guard_start(const char *roots);
+int guard_start(const struct config *);
 /* Sends it, and waits until the helper is there. 0 or -errno. Closes both. */
 int guard_hand_over(int socket, int listener);

@@ -33,11 +33,11 @@ static bool main_may_look(void)
 }
 
 /* NULL: it is served. Else why not. */
-static const char *main_serve(const char *roots)
+static const char *main_serve(const struct config *config)
 {
     if (!main_may_look())
         return "kernel.yama.ptrace_scope is not 0";
-    const int socket = guard_start(roots);
+    const int socket = guard_start(config);
     if (socket < 0)
         return "no process can be started for it";
     const int listener = filter_install();
@@ -102,7 +102,7 @@ int main(int argc, char **argv)
     if (argc < 3 + is_open || config.roots == NULL)
         return MAIN_USAGE;
     const int fd = is_open ? main_take_open(argv[2]) : AT_FDCWD;
-    const char *path = is_open ? main_name_of(fd, of_open) : argv[1], *why = main_serve(config.roots);
+    const char *path = is_open ? main_name_of(fd, of_open) : argv[1], *why = main_serve(&config);
     if (why != NULL)
         main_warn(path, why, config.roots);
     const long code =

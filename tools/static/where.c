@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #include "base/kernel_abi.h"
 #include "base/text.h"
@@ -21,6 +22,8 @@ static struct {
     char paths[WHERE_ROOTS][PATH_MAX];
     uint64_t mounts[WHERE_ROOTS]; /* 0: not known */
     unsigned count;
+    uint64_t devices[2 * WHERE_ROOTS]; /* also of roots that are not at their own path here */
+    unsigned device_count;
 } where_roots;
 
 /* The mount that a path leads to, and what is there; a link at its end is not followed unless `flags` say so. 0 or -errno. */
@@ -29,19 +32,40 @@ static int where_mount(const char *path, int flags, struct statx *stat)
     return sys_statx(AT_FDCWD, path, flags | AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, STATX_TYPE | STATX_MNT_ID, stat);
 }
 
+static void where_note_device(uint64_t device)
+{
+    if (device != 0 && where_roots.device_count < 2 * WHERE_ROOTS)
+        where_roots.devices[where_roots.device_count++] = device;
+}
+
+static uint64_t where_device(const struct statx *stat)
+{
+    return makedev(stat->stx_dev_major, stat->stx_dev_minor);
+}
+
 static void where_note_mount(unsigned root)
 {
     struct statx stat;
-    const bool is_known = where_mount(where_roots.paths[root], 0, &stat) == 0 && (stat.stx_mask & STATX_MNT_ID);
-    where_roots.mounts[root] = is_known ? stat.stx_mnt_id : 0;
+    const int code = where_mount(where_roots.paths[root], 0, &stat);
+    where_roots.mounts[root] = code == 0 && (stat.stx_mask & STATX_MNT_ID) ? stat.stx_mnt_id : 0;
+    where_note_device(code == 0 ? where_device(&stat) : 0);
 }
 
-void where_start(const char *roots)
+/* One text of SHUNT_ROOT_ID begins with the device, which is another number on another host; an empty one says nothing. */
+static uint64_t where_device_in(const char *id)
+{
+    char *end;
+    const unsigned long long device = strtoull(id, &end, 16);
+    return *end == '-' ? device : 0;
+}
+
+void where_start(const char *roots, const char *ids)
 {
     char given[PATH_MAX];
     where_roots.text = roots;
     for (const char *at = roots; *at != '\0' && where_roots.count < WHERE_ROOTS; at += *at == ':') {
         const size_t length = strcspn(at, ":");
+        where_note_device(where_device_in(ids));
         if (length > 0 && length < sizeof given) {
             memcpy(given, at, length);
             given[length] = '\0';
@@ -49,7 +73,20 @@ void where_start(const char *roots)
                 where_note_mount(where_roots.count++);
         }
         at += length;
+        ids += strcspn(ids, ":");
+        ids += *ids == ':';
     }
+}
+
+/* Another mount than that of a root, of the same file system: what of it is seen there the library tells. */
+static bool where_may_be_seen_by(const struct statx *stat)
+{
+    bool is_same = false;
+    for (unsigned i = 0; i < where_roots.device_count; i++)
+        is_same |= where_roots.devices[i] == where_device(stat);
+    for (unsigned i = 0; i < where_roots.count; i++)
+        is_same &= where_roots.mounts[i] != stat->stx_mnt_id;
+    return is_same && (stat->stx_mask & STATX_MNT_ID);
 }
 
 /* On a mount without a root there is nothing of one: what is mounted below a root is not served. */
@@ -61,11 +98,16 @@ static bool where_is_on_another_mount(const struct statx *stat)
     return (stat->stx_mask & STATX_MNT_ID) != 0;
 }
 
-/* Most paths: a file or a directory that is there. */
-static bool where_is_plainly_elsewhere(const char *text)
+/* By what is there: 1: it is on another mount of a root's file system; 0: elsewhere, as of most paths; -1: that does not tell.
+ */
+static int where_by_what_is_there(const char *text)
 {
     struct statx stat;
-    return where_mount(text, AT_SYMLINK_NOFOLLOW, &stat) == 0 && !S_ISLNK(stat.stx_mode) && where_is_on_another_mount(&stat);
+    if (where_mount(text, AT_SYMLINK_NOFOLLOW, &stat) != 0)
+        return -1;
+    if (where_may_be_seen_by(&stat))
+        return 1;
+    return !S_ISLNK(stat.stx_mode) && where_is_on_another_mount(&stat) ? 0 : -1;
 }
 
 bool where_are_the_roots(const char *roots)
@@ -157,7 +199,8 @@ static int where_open_directory(const char *path)
     return (int)SYS4(SYS_openat2, AT_FDCWD, path, &how, sizeof how);
 }
 
-/* The real path of the directory that a path's last name is in. 1; 0: it cannot be reached; -errno: it cannot be told. */
+/* The real path of the directory that a path's last name is in. 1; 0: it cannot be reached; -errno: it cannot be told; -EXDEV:
+ * it is on another mount of a root's file system. */
 static int where_parent(const char *path, size_t length, char to[PATH_MAX])
 {
     char name[CALLER_NAME];
@@ -171,9 +214,12 @@ static int where_parent(const char *path, size_t length, char to[PATH_MAX])
     text_add(&text, "/proc/self/fd/");
     text_number(&text, (unsigned)fd, 10);
     const ssize_t found = sys_readlinkat(AT_FDCWD, name, to, PATH_MAX - 1);
+    struct statx stat;
+    const bool may_be = sys_statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE | STATX_MNT_ID, &stat) == 0 &&
+                        where_may_be_seen_by(&stat);
     sys_close(fd);
     to[found > 0 ? found : 0] = '\0';
-    return found > 0;
+    return may_be ? -EXDEV : found > 0;
 }
 
 /* A directory that the kernel does not find may be a file in a branch, of which it knows nothing: takes off the last name. */
@@ -222,11 +268,14 @@ bool where_is_in_a_root(const char *text, bool follows)
     char path[WHERE_TEXT];
     if (where_says_the_text(text) || where_is_its_own(text))
         return true;
-    if (text[0] != '/' || strlen(text) >= PATH_MAX || where_is_plainly_elsewhere(text))
+    if (text[0] != '/' || strlen(text) >= PATH_MAX)
         return false;
     strcpy(path, text);
     int how = -1;
-    for (int i = 0; i < WHERE_LINKS && how < 0; i++)
-        how = where_says_the_text(path) || where_is_its_own(path) ? 1 : where_look(path, follows || i > 0);
+    for (int i = 0; i < WHERE_LINKS && how < 0; i++) {
+        how = where_says_the_text(path) || where_is_its_own(path) ? 1 : where_by_what_is_there(path);
+        if (how < 0)
+            how = where_look(path, follows || i > 0);
+    }
     return how > 0;
 }

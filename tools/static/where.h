@@ -12,8 +12,8 @@
 #define WHERE_ROOTS 64
 #define WHERE_TEXT (2 * PATH_MAX)
 
-/* The roots, separated by `:`, as SHUNT_ROOT has them. */
-void where_start(const char *roots);
+/* The roots, separated by `:`, as SHUNT_ROOT has them, and what they are, as SHUNT_ROOT_ID has it (names/origin.h). */
+void where_start(const char *roots, const char *ids);
 /* The same text as at the start? */
 bool where_are_the_roots(const char *roots);
 
@@ -22,6 +22,7 @@ bool where_are_the_roots(const char *roots);
  * -errno: there is no such descriptor, or no room. */
 int where_text(pid_t, int at, const char *path, char to[WHERE_TEXT]);
 
-/* Of an absolute text. `follows`: a link at the end is followed. True also where it cannot be told, or where a link on the way
- * leads to what the process that follows it has open, or where it is (itself.h). */
+/* Of an absolute text. `follows`: a link at the end is followed. True also where it cannot be told, on another mount of a
+ * root's file system, through which the root, or a part of it, may be seen, and where a link on the way leads to what the
+ * process that follows it has open, or where it is (itself.h). */
 bool where_is_in_a_root(const char *text, bool follows);
