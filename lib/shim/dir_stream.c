@@ -18,6 +18,7 @@
 #include "shim/real.h"
 #include "shim/root_of.h"
 #include "shim/state.h"
+#include "union/layout.h"
 
 #define LOADS_MAX 100
 #define LOOKS_MAX 100 /* of a name that comes and goes meanwhile; then its home says */
@@ -121,7 +122,7 @@ DIR *dir_stream_over(DIR *libc)
     return (DIR *)stream;
 }
 
-/* Filling a buffer: entries that are pending or dying are marked, and looked at afterwards. */
+/* Filling a buffer: entries that are pending or dying, or may go without a call (NFS), are marked, and looked at afterwards. */
 struct filling {
     char *to;
     size_t size, used;
@@ -151,7 +152,7 @@ static bool dir_stream_put(struct filling *filling, const char *name, size_t len
 static int dir_stream_each(void *context, uint64_t hash, const char *name, size_t length, const struct record_entry *entry)
 {
     struct filling *filling = context;
-    bool doubtful = entry->state != RECORD_LIVE;
+    bool doubtful = entry->state != RECORD_LIVE || (entry->branch != 0 && layout_is_held_open(name, length));
     if (!dir_stream_put(filling, name, length, doubtful ? DOUBTFUL : entry->type, entry->ino, hash + 1))
         return 1;
     filling->doubtful |= doubtful;
@@ -200,6 +201,15 @@ static int dir_stream_look_at_file(struct target *t, struct dirent64 *entry)
     return 0;
 }
 
+/* If it has gone, its home hears of that. */
+static int dir_stream_look_at_held_open(struct target *t, struct dirent64 *entry)
+{
+    struct statx stat;
+    const int code =
+        (int)TARGET_CALL(t, sys_statx(t->real_at, t->real_path, AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_INO, &stat));
+    return code != 0 ? code : dir_stream_take_known(t, entry);
+}
+
 /* A branch that was lost has another name, and its number still. */
 static bool dir_stream_is_the_same(const struct view_found *now, const struct view_found *before)
 {
@@ -215,7 +225,8 @@ static int dir_stream_look_at_name(struct target *t, struct dirent64 *entry)
     HOOK("list-pending");
     int code = target_peek(t);
     if (code == 0 && t->found.known && t->found.entry.state == RECORD_LIVE)
-        return dir_stream_take_known(t, entry);
+        return layout_is_held_open(t->name, t->length) ? dir_stream_look_at_held_open(t, entry)
+                                                       : dir_stream_take_known(t, entry);
     for (int i = 0; code == 0 && i < LOOKS_MAX; i++) {
         const struct view_found before = t->found;
         HOOK("list-doubts");

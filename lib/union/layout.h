@@ -89,6 +89,19 @@ static inline bool layout_is_ours(const char *name, size_t length, bool in_root)
     return in_root && length == sizeof LAYOUT_OWN - 1 && memcmp(name, LAYOUT_OWN, length) == 0;
 }
 
+/* What an NFS client calls a file that is removed while a process of its node has it open, until it is closed. Then it goes, by
+ * no call. */
+static inline bool layout_is_held_open(const char *name, size_t length)
+{
+    static const char prefix[] = ".nfs";
+    if (length != sizeof prefix - 1 + 24 || memcmp(name, prefix, sizeof prefix - 1) != 0)
+        return false;
+    for (size_t i = sizeof prefix - 1; i < length; i++)
+        if ((name[i] < '0' || name[i] > '9') && (name[i] < 'a' || name[i] > 'f'))
+            return false;
+    return true;
+}
+
 /* In a branch: is it a catalogue, one that is being written, or the lock of one? */
 static inline bool layout_is_catalogue(const char *name)
 {

@@ -866,3 +866,20 @@ def test_a_directory_whose_mirror_was_kept_from_removal(pair, one, other):
     held.unlink()
     pair.sh(other, f"rm out/{one}; rmdir out")
     assert not pair.root.joinpath("out").exists() and list(pair.root.glob(".shunt/b/*/out-*")) == []
+
+
+@BOTH_WAYS
+def test_a_name_that_goes_without_a_call(pair, one, other):
+    """On NFS that of a file which was removed while it was open goes when it is closed. The other node has read the directory before."""
+    pair.sh(one, "touch out/in")
+    leaf, = pair.root.glob(f".shunt/b/{one}.*/out-*/0")
+    held = leaf / ".nfs0000000000000042000abcde"
+    held.write_text("")
+    pair.stop(one, other)
+    pair.start(one, other)
+    for node in (one, other):
+        assert pair.names(node, "out") == [held.name, "in"]
+    held.unlink()
+    assert pair.names(other, "out") == pair.names(one, "out") == ["in"]
+    pair.sh(other, "rm -r out")
+    assert not pair.root.joinpath("out").exists()
