@@ -95,12 +95,8 @@ static bool wrap_exec_is_closed(int fd)
 /* Of the last look at a program and its interpreters: it is there. */
 enum { WRAP_EXEC_MISSING = -1 };
 
-/* What a program is handed, which may show why it is to be served. */
-struct wrap_exec_handed {
-    int directory;
-    char *const *arguments;
-    const struct names_root *root; /* that its words or its working directory name; NULL: none */
-};
+/* As the arguments of a program: what it is handed has been looked at already. */
+static char *const nothing_handed[] = {NULL};
 
 /* The root that a path leads to by a link from outside, or through another mount. */
 __attribute__((noinline)) static const struct names_root *wrap_exec_root_reached(int directory, const char *path)
@@ -120,20 +116,27 @@ __attribute__((noinline)) static const struct names_root *wrap_exec_root_reached
     return root;
 }
 
-/* The same of all that a program is handed. Many system calls: only of one that the library will not be in. */
-static const struct names_root *wrap_exec_root_handed(const struct wrap_exec_handed *handed, const struct program_look *look)
+/* ... or that one of a program's arguments, or its working directory, leads to: many system calls. Not inlined: it is not on
+ * the stack of what comes before it. */
+__attribute__((noinline)) static const struct names_root *wrap_exec_root_led_to(int directory, char *const arguments[])
 {
-    if (handed == NULL || handed->root != NULL || look->why == 0)
-        return handed != NULL ? handed->root : NULL;
-    const struct names_root *root = wrap_exec_root_reached(handed->directory, ".");
-    for (size_t i = 1;
-         root == NULL && handed->arguments != NULL && handed->arguments[0] != NULL && handed->arguments[i] != NULL; i++) {
-        const char *word = handed->arguments[i], *value = strchr(word, '=');
-        root = wrap_exec_root_reached(handed->directory, word);
+    const struct names_root *root = wrap_exec_root_reached(directory, ".");
+    for (size_t i = 1; root == NULL && arguments != NULL && arguments[0] != NULL && arguments[i] != NULL; i++) {
+        const char *word = arguments[i], *value = strchr(word, '=');
+        root = wrap_exec_root_reached(directory, word);
         if (root == NULL && value != NULL)
-            root = wrap_exec_root_reached(handed->directory, value + 1);
+            root = wrap_exec_root_reached(directory, value + 1);
     }
     return root;
+}
+
+/* What a program is handed says why it is to be served. Where that leads is looked up only for one that the library will not be
+ * in. */
+static inline const struct names_root *wrap_exec_root_handed(const struct program_look *look, int directory,
+                                                             char *const arguments[])
+{
+    const struct names_root *root = arguments != nothing_handed ? program_root_handed(directory, arguments) : NULL;
+    return root != NULL || look->why == 0 || arguments == nothing_handed ? root : wrap_exec_root_led_to(directory, arguments);
 }
 
 /* One that the helper is to execute, with the interpreters that it leads to. Not inlined: most are none. */
@@ -153,8 +156,7 @@ __attribute__((noinline)) static int wrap_exec_refusal(struct scratch *scratch, 
 
 /* The program and the interpreters and the loader that it leads to are moved to the trunk, and the last of them is looked at on
  * behalf of the user: its program_way; WRAP_EXEC_MISSING: one of them is not there. */
-static int wrap_exec_prepare_chain(struct scratch *scratch, int at, const char *path, int directory,
-                                   const struct wrap_exec_handed *handed)
+static int wrap_exec_prepare_chain(struct scratch *scratch, int at, const char *path, int directory, char *const arguments[])
 {
     const int open = path[0] == '\0' ? at : -1;
     const bool helps = path[0] == '/' || at == directory || open >= 0;
@@ -170,17 +172,17 @@ static int wrap_exec_prepare_chain(struct scratch *scratch, int at, const char *
                 wrap_exec_promote_loader(directory, look->interpreter);
             if (i > 0 && open >= 0 && wrap_exec_is_closed(open))
                 return PROGRAM_GOES; /* but no further: the interpreter could not read the script */
-            return program_judge(at, path, look, wrap_exec_root_handed(handed, look), helps);
+            return program_judge(at, path, look, wrap_exec_root_handed(look, directory, arguments), helps);
         }
         at = directory;
         path = look->interpreter;
     }
 }
 
-static int wrap_exec_prepare_one(int at, const char *path, int directory, const struct wrap_exec_handed *handed)
+static int wrap_exec_prepare_one(int at, const char *path, int directory, char *const arguments[])
 {
     struct scratch *scratch = scratch_take();
-    int way = scratch != NULL ? wrap_exec_prepare_chain(scratch, at, path, directory, handed) : PROGRAM_GOES;
+    int way = scratch != NULL ? wrap_exec_prepare_chain(scratch, at, path, directory, arguments) : PROGRAM_GOES;
     if (way == PROGRAM_HELPED)
         way = wrap_exec_refusal(scratch, at, path, directory);
     scratch_give(scratch);
@@ -276,14 +278,12 @@ __attribute__((noinline)) static void wrap_exec_prepare_argument(const char *fil
         at += has_value && arguments[at + 1] != NULL ? 2 : 1;
     }
     if (arguments[at] != NULL)
-        wrap_exec_prepare_one(directory, arguments[at], directory, NULL);
+        wrap_exec_prepare_one(directory, arguments[at], directory, nothing_handed);
 }
 
 static int wrap_exec_prepare_all(int at, const char *path, int directory, char *const arguments[])
 {
-    /* Of a path that is none the text may have no end. */
-    const struct wrap_exec_handed handed = {directory, arguments, program_root_handed(directory, arguments)};
-    const int way = wrap_exec_prepare_one(at, path, directory, &handed);
+    const int way = wrap_exec_prepare_one(at, path, directory, arguments);
     if (way != WRAP_EXEC_MISSING)
         wrap_exec_prepare_argument(path, directory, arguments);
     return way;
@@ -310,16 +310,15 @@ enum program_way exec_prepare_along_path(const char *file, int directory, char *
         return PROGRAM_GOES;
     struct scratch *scratch = scratch_take();
     char *candidate = scratch != NULL ? scratch->real : NULL;
-    const struct wrap_exec_handed handed = {directory, arguments, program_root_handed(directory, arguments)};
     const char *at = strchr(file, '/') != NULL ? NULL : wrap_exec_search_path();
     if (at == NULL)
-        way = wrap_exec_prepare_one(directory, file, directory, &handed);
+        way = wrap_exec_prepare_one(directory, file, directory, arguments);
     wrap_exec_prepare_argument(file, directory, arguments);
     while (candidate != NULL && wrap_exec_next_candidate(&at, file, candidate)) {
         wrap_exec_promote_one(directory, candidate);
         if (!wrap_exec_is_executable(directory, candidate))
             continue;
-        way = wrap_exec_prepare_one(directory, candidate, directory, &handed);
+        way = wrap_exec_prepare_one(directory, candidate, directory, arguments);
         if (way != WRAP_EXEC_MISSING)
             break;
     }
