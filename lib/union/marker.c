@@ -157,15 +157,15 @@ static void marker_put_back_time(int directory, const struct statx *before)
 }
 
 /* Another node may have changed it just now. */
-static int marker_look_at_time(int directory, struct statx *stat)
+static int marker_look_at(int directory, struct statx *stat)
 {
-    return sys_statx(directory, "", AT_EMPTY_PATH | AT_STATX_FORCE_SYNC, STATX_MTIME, stat);
+    return sys_statx(directory, "", AT_EMPTY_PATH | AT_STATX_FORCE_SYNC, STATX_MTIME | STATX_MODE, stat);
 }
 
 int marker_replace(int directory, const struct marker *marker)
 {
     struct statx before;
-    int error = marker_look_at_time(directory, &before);
+    int error = marker_look_at(directory, &before);
     if (error < 0)
         return error;
     error = marker_replace_anyhow(directory, marker);
@@ -173,13 +173,27 @@ int marker_replace(int directory, const struct marker *marker)
     return error;
 }
 
+/* Of a directory that is closed to its owner, as rmdir does not mind. It has that mode again at once. */
+static int marker_remove_from_closed(int directory, mode_t mode)
+{
+    char proc[DISK_PROC_SIZE];
+    disk_proc(proc, directory);
+    if (SYS3(SYS_fchmodat, AT_FDCWD, proc, mode | 0300) != 0)
+        return -EACCES;
+    int error = sys_unlinkat(directory, LAYOUT_MARKER, 0);
+    SYS3(SYS_fchmodat, AT_FDCWD, proc, mode);
+    return error;
+}
+
 int marker_remove(int directory)
 {
     struct statx before;
-    int error = marker_look_at_time(directory, &before);
+    int error = marker_look_at(directory, &before);
     if (error < 0)
         return error;
     error = sys_unlinkat(directory, LAYOUT_MARKER, 0);
+    if (error == -EACCES)
+        error = marker_remove_from_closed(directory, before.stx_mode & 07777);
     if (error == 0)
         marker_put_back_time(directory, &before);
     return error;

@@ -287,15 +287,39 @@ static int mirror_remove_leaves(int mirror)
     return error == -EEXIST || error == -ENOTDIR ? -ENOTEMPTY : error < 0 ? error : gone;
 }
 
+/* 0 or -errno. */
+static int mirror_remove_all_leaves(int mirror)
+{
+    int more = 1;
+    while (more > 0)
+        more = mirror_remove_leaves(mirror);
+    return more;
+}
+
+/* Its directory may be closed to its owner, as rmdir does not mind: it has that mode again where something stays. */
+static int mirror_remove_closed_leaves(int mirror)
+{
+    struct statx stat;
+    int error = sys_statx(mirror, "", AT_EMPTY_PATH, STATX_MODE, &stat);
+    if (error == 0)
+        error = sys_fchmod(mirror, (stat.stx_mode & 07777) | 0700);
+    if (error < 0)
+        return -EACCES;
+    error = mirror_remove_all_leaves(mirror);
+    if (error < 0)
+        sys_fchmod(mirror, stat.stx_mode & 07777);
+    return error;
+}
+
 int mirror_remove(const char *branch_path, const char *mirror)
 {
     int branch = mirror_open_branch(branch_path);
     if (branch < 0)
         return branch == -ENOENT ? 0 : branch;
     int fd = sys_openat(branch, mirror, DISK_DIRECTORY, 0);
-    int error = fd < 0 ? fd : 1;
-    while (error > 0)
-        error = mirror_remove_leaves(fd);
+    int error = fd < 0 ? fd : mirror_remove_all_leaves(fd);
+    if (error == -EACCES && fd >= 0)
+        error = mirror_remove_closed_leaves(fd);
     if (fd >= 0)
         sys_close(fd);
     if (error == 0)

@@ -149,6 +149,32 @@ def prepare(directory, user):
     return directory
 
 
+CLOSE_AND_REMOVE = r"""
+for mode in 0755 0555 0500 0; do
+    mkdir d; touch d/a d/b; rm d/a d/b; chmod $mode d; rmdir d && echo "$mode: gone"
+    mkdir d; touch d/a; chmod $mode d; rmdir d 2>/dev/null || stat -c "$mode: stays %a" d
+    chmod 0755 d; ls d; rm -r d
+done
+"""
+
+
+@pytest.mark.parametrize("placement", ["branch", "auto"])
+def test_a_directory_that_its_owner_may_not_write_to_is_removed(shunt, user, run_base, open_area, placement):  # noqa: F811
+    native, root = open_area / "plain", open_area / "shunt"
+    for directory in (native, root):
+        directory.mkdir()
+        directory.chmod(0o777)
+    expected = run([*user, "bash", "-c", CLOSE_AND_REMOVE], cwd=native).check()
+    if user:
+        os.chown(run_base, NOBODY, NOBODY)
+        os.chown(root, NOBODY, NOBODY)
+    session = Session(shunt, root, run_base, prefix=user)  # noqa: F811
+    session.start(f"--placement={placement}").check()
+    assert session.exec("bash", "-c", CLOSE_AND_REMOVE, cwd=root).check() == expected
+    session.stop().check()
+    run([shunt.path, "fsck", root]).check()
+
+
 def test_what_no_mirror_can_equal_stays_in_the_trunk(shunt, user, run_base, open_area):  # noqa: F811
     native, root = (prepare(open_area / name, user) for name in ("plain", "shunt"))
     expected = run([*user, "bash", "-c", USE], cwd=native).check()
