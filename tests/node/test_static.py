@@ -237,7 +237,7 @@ EDGES = {
     "the first thread has ended": "mkdir out; cd out; $e leader $ROOT",
     "links to what is open in the process, or where it is": "$e itself $ROOT; ls",
     "links on the way to what is open in the process, or where it is":
-        "$e on-the-way $ROOT.to $ROOT.to/file; rm $ROOT.to; ls -R",
+        "cp file usr; $e on-the-way $ROOT.to $ROOT.to/usr; rm $ROOT.to; ls -R",
     "what it has opened is open nowhere else": "$e alone $ROOT",
     "files may not be large": "$e sizes $ROOT; ulimit -f 100; $e sizes $ROOT; $e children 3 1 file $ROOT",
     "the code of children lies below the stack": "ulimit -S -s 8192; cp /bin/cat program; $e stack 300 ./program file | tail -n 1",

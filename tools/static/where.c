@@ -26,12 +26,6 @@ static struct {
     unsigned device_count;
 } where_roots;
 
-/* The mount that a path leads to, and what is there; a link at its end is not followed unless `flags` say so. 0 or -errno. */
-static int where_mount(const char *path, int flags, struct statx *stat)
-{
-    return sys_statx(AT_FDCWD, path, flags | AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, STATX_TYPE | STATX_MNT_ID, stat);
-}
-
 static void where_note_device(uint64_t device)
 {
     if (device != 0 && where_roots.device_count < 2 * WHERE_ROOTS)
@@ -46,7 +40,7 @@ static uint64_t where_device(const struct statx *stat)
 static void where_note_mount(unsigned root)
 {
     struct statx stat;
-    const int code = where_mount(where_roots.paths[root], 0, &stat);
+    const int code = sys_statx(AT_FDCWD, where_roots.paths[root], AT_STATX_DONT_SYNC, STATX_TYPE | STATX_MNT_ID, &stat);
     where_roots.mounts[root] = code == 0 && (stat.stx_mask & STATX_MNT_ID) ? stat.stx_mnt_id : 0;
     where_note_device(code == 0 ? where_device(&stat) : 0);
 }
@@ -98,12 +92,25 @@ static bool where_is_on_another_mount(const struct statx *stat)
     return (stat->stx_mask & STATX_MNT_ID) != 0;
 }
 
+/* What is there, without links on the way to what is open in the process that looks, or where it is: they lead the caller
+ * elsewhere. 0 or -errno. */
+static int where_see(const char *text, struct statx *stat)
+{
+    const struct open_how how = {.flags = O_PATH | O_NOFOLLOW | O_CLOEXEC, .resolve = RESOLVE_NO_MAGICLINKS};
+    const int fd = (int)SYS4(SYS_openat2, AT_FDCWD, text, &how, sizeof how);
+    if (fd < 0)
+        return fd;
+    const int code = sys_statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE | STATX_MNT_ID, stat);
+    sys_close(fd);
+    return code;
+}
+
 /* By what is there: 1: it is on another mount of a root's file system; 0: elsewhere, as of most paths; -1: that does not tell.
  */
 static int where_by_what_is_there(const char *text)
 {
     struct statx stat;
-    if (where_mount(text, AT_SYMLINK_NOFOLLOW, &stat) != 0)
+    if (where_see(text, &stat) != 0)
         return -1;
     if (where_may_be_seen_by(&stat))
         return 1;
