@@ -26,10 +26,10 @@ OPERATIONS = 400
 ROOMS = {"client": ["lib/shim"], "shuntd": ["daemon"]}
 # What a worker does not do: a program without shunt makes and takes what is found, or it is no regular file's business. Nor
 # is it certain that one lists what another one is at work on just then, or that it looks at a file from its leaf, as on FUSE
-# alone: neither changes anything. A daemon that dies before it serves is not started again. None is
-# dropped by the others.
-NOT_REACHED = {"adopt-found", "times-misplaced", "still-unknown", "list-doubts", "list-pending", "leaf-seen", "leaf-used", "fabric-opens",
-               "session-claimed", "cut-off"}
+# alone: neither changes anything; or that a directory goes while it is asked for (tests/hooked/test_interleavings.py). A daemon that
+# dies before it serves is not started again. None is dropped by the others.
+NOT_REACHED = {"adopt-found", "claim-unserved", "times-misplaced", "still-unknown", "list-doubts", "list-pending", "leaf-seen",
+               "leaf-used", "fabric-opens", "session-claimed", "cut-off"}
 # Where the daemon comes when it is quiet.
 RECORDS = ["record-begun", "record-put", "record-all", "record-copied"]
 
