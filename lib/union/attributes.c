@@ -16,8 +16,7 @@
 
 /* A directory above another one. */
 struct attributes_above {
-    uint64_t ino;
-    uint32_t major, minor;
+    uint64_t ino, device;
 };
 
 /* From which path to which descriptor; two lists and two values, as large as the kernel lets them be, and what is above of
@@ -85,7 +84,7 @@ static bool attributes_is_from_above(const char *name)
 
 static bool attributes_is_same(const struct attributes_above *a, const struct attributes_above *b)
 {
-    return a->ino == b->ino && a->major == b->major && a->minor == b->minor;
+    return a->ino == b->ino && a->device == b->device;
 }
 
 /* The directories above `path`, the nearest first: how many, up to ATTRIBUTES_LEVELS_MAX. What a directory is no server is
@@ -102,7 +101,7 @@ static size_t attributes_list_above(const char *path, struct attributes_above *a
         text_add(&text, "/..");
         if (!text_ok(&text) || sys_statx(AT_FDCWD, at, AT_STATX_DONT_SYNC, STATX_INO, &stat) != 0)
             break;
-        above[count] = (struct attributes_above){stat.stx_ino, stat.stx_dev_major, stat.stx_dev_minor};
+        above[count] = (struct attributes_above){stat.stx_ino, disk_device(&stat)};
         if (count > 0 && attributes_is_same(&above[count - 1], &above[count]))
             break;
         count++;

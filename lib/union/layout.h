@@ -69,15 +69,19 @@ static inline bool layout_is_in_reach(size_t length)
  * marker, the inode number of a redirected file those of its copy. */
 #define LAYOUT_UNFINISHED (sizeof LAYOUT_MARKER - 1 + 1 + 16)
 
+static inline bool layout_is_hexadecimal(const char *digits, size_t length)
+{
+    for (size_t i = 0; i < length; i++)
+        if ((digits[i] < '0' || digits[i] > '9') && (digits[i] < 'a' || digits[i] > 'f'))
+            return false;
+    return true;
+}
+
 /* What it names is removed as soon as nothing else is at work there, so a name that a user may have given to a copy is none. */
 static inline bool layout_is_unfinished(const char *name, size_t length)
 {
-    if (length != LAYOUT_UNFINISHED || memcmp(name, LAYOUT_MARKER ".", sizeof LAYOUT_MARKER) != 0)
-        return false;
-    for (size_t i = sizeof LAYOUT_MARKER; i < length; i++)
-        if ((name[i] < '0' || name[i] > '9') && (name[i] < 'a' || name[i] > 'f'))
-            return false;
-    return true;
+    return length == LAYOUT_UNFINISHED && memcmp(name, LAYOUT_MARKER ".", sizeof LAYOUT_MARKER) == 0 &&
+           layout_is_hexadecimal(name + sizeof LAYOUT_MARKER, length - sizeof LAYOUT_MARKER);
 }
 
 static inline bool layout_is_ours(const char *name, size_t length, bool in_root)
@@ -94,12 +98,8 @@ static inline bool layout_is_ours(const char *name, size_t length, bool in_root)
 static inline bool layout_is_held_open(const char *name, size_t length)
 {
     static const char prefix[] = ".nfs";
-    if (length != sizeof prefix - 1 + 24 || memcmp(name, prefix, sizeof prefix - 1) != 0)
-        return false;
-    for (size_t i = sizeof prefix - 1; i < length; i++)
-        if ((name[i] < '0' || name[i] > '9') && (name[i] < 'a' || name[i] > 'f'))
-            return false;
-    return true;
+    return length == sizeof prefix - 1 + 24 && memcmp(name, prefix, sizeof prefix - 1) == 0 &&
+           layout_is_hexadecimal(name + sizeof prefix - 1, 24);
 }
 
 /* In a branch: is it a catalogue, one that is being written, or the lock of one? */

@@ -95,12 +95,15 @@ static int mirror_make_temporary(int mirror, const char *name)
     return sys_mkdirat(mirror, name, 0700);
 }
 
-static int mirror_make_leaf(const struct inherit *from, int mirror, uint32_t leaf)
+/* On a file system with a server each call is a request: nothing is looked for in a mirror that was just made. */
+static int mirror_make_leaf(const struct inherit *from, int mirror, bool is_new, uint32_t leaf)
 {
     char name[16], temporary[48];
     struct disk_rename renaming = {.careful = false}; /* a directory has no second link */
     mirror_number_name(name, sizeof name, leaf);
     mirror_temporary_name(temporary, sizeof temporary, leaf);
+    if (!is_new && mirror_has_leaf(mirror, name))
+        return -EEXIST;
     int answer = mirror_make_temporary(mirror, temporary);
     if (answer < 0)
         return answer;
@@ -113,14 +116,6 @@ static int mirror_make_leaf(const struct inherit *from, int mirror, uint32_t lea
     if (answer < 0)
         sys_unlinkat(mirror, temporary, AT_REMOVEDIR);
     return answer;
-}
-
-/* On a file system with a server each call is a request: nothing is looked for in a mirror that was just made. */
-static int mirror_make_leaf_unless_there(const struct inherit *from, int mirror, bool is_new, uint32_t leaf)
-{
-    char name[16];
-    mirror_number_name(name, sizeof name, leaf);
-    return !is_new && mirror_has_leaf(mirror, name) ? -EEXIST : mirror_make_leaf(from, mirror, leaf);
 }
 
 /* A mirror that was there before has leaves, or will have: rmdir leaves it alone, or does no harm. */
@@ -136,7 +131,7 @@ static int mirror_make_both(struct inherit *from, int branch, const char *mirror
     if (answer != 0)
         return answer;
     from->in_equal = true;
-    answer = mirror_make_leaf_unless_there(from, fd, made == 0, leaf);
+    answer = mirror_make_leaf(from, fd, made == 0, leaf);
     sys_close(fd);
     if (answer != 0 && answer != -EEXIST)
         sys_unlinkat(branch, mirror, AT_REMOVEDIR);

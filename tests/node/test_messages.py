@@ -96,7 +96,7 @@ def test_status_waits_for_a_daemon_that_is_started_again(session):
 # Whose session
 
 
-@pytest.mark.skipif(not IS_SUPERUSER, reason="becomes another user")
+@pytest.mark.skipif(not IS_SUPERUSER, reason="to become another user takes the superuser")
 def test_another_user_is_told_whose_session_it_is(shunt, run_base):
     with tempfile.TemporaryDirectory() as area:  # others may not go into pytest's
         os.chmod(area, 0o755)
@@ -110,7 +110,7 @@ def test_another_user_is_told_whose_session_it_is(shunt, run_base):
     assert result.status == 1 and "served for another user, number 0" in result.err and "no daemon" not in result.err, result
 
 
-@pytest.mark.skipif(not IS_SUPERUSER, reason="becomes another user")
+@pytest.mark.skipif(not IS_SUPERUSER, reason="to become another user takes the superuser")
 def test_start_on_the_root_of_another_user(shunt, run_base):
     """Whoever can neither stop that session nor use it is told what there is to do."""
     with tempfile.TemporaryDirectory() as area:

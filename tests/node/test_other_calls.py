@@ -20,7 +20,7 @@ def programs(build):
 
 
 @unsanitized
-@pytest.mark.skipif(not IS_SUPERUSER, reason="mounts")
+@pytest.mark.skipif(not IS_SUPERUSER, reason="to mount takes the superuser")
 def test_calls_of_the_superuser_with_the_path_of_a_redirected_file(pair, programs):
     native, shunt = pair.both(f"{programs}/rough_mounts")
     assert "point: source\n" in native and "open_tree: done\n" in native and "  onto: tree\n" in native
@@ -204,7 +204,7 @@ def test_what_the_process_becomes_is_seen_by_code_with_a_c_library_of_its_own(pa
 
 
 @unsanitized
-@pytest.mark.skipif(not IS_SUPERUSER, reason="becomes another user")
+@pytest.mark.skipif(not IS_SUPERUSER, reason="to become another user takes the superuser")
 @pytest.mark.parametrize("story, expected", [("become", "0 0 0 0\n"), ("become at once", "0 0 -1 0\n")])
 def test_another_user_by_code_with_a_c_library_of_its_own(everybodys, programs, story, expected):  # noqa: F811
     """An instance of the library that has not used the root before is refused, as a program is that is executed then."""

@@ -359,7 +359,7 @@ def test_a_run_directory_that_is_not_absolute_is_not_another_one(host, words):
     assert (result.status, result.out) == (1, "") and result.err.startswith("shunt: SHUNT_RUN_DIR: "), result.err
 
 
-@pytest.mark.skipif(not IS_SUPERUSER, reason="becomes another user")
+@pytest.mark.skipif(not IS_SUPERUSER, reason="to become another user takes the superuser")
 def test_root_sees_and_cleans_those_of_all_users(host):
     with tempfile.TemporaryDirectory() as area:  # others may not go into pytest's
         os.chmod(area, 0o755)
@@ -404,7 +404,7 @@ def test_a_process_that_is_no_shuntd_is_not_ended(host, area):
         bystander.wait()
 
 
-@pytest.mark.skipif(not IS_SUPERUSER, reason="becomes another user")
+@pytest.mark.skipif(not IS_SUPERUSER, reason="to become another user takes the superuser")
 @pytest.mark.parametrize("words", [["--metrics"], ["--json", "--verbose"]], ids=" ".join)
 def test_a_user_who_stops_what_asks_the_daemon_does_not_stop_root(host, words):
     """It is a process of that user's. The daemon is stopped as well, so that the process is there when it is looked for."""

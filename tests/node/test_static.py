@@ -181,7 +181,7 @@ PATH=$PWD/first:$PWD/second:$PATH; found file || echo $?; exec 7>&-
 def test_what_cannot_be_executed_is_the_callers_to_hear(native_and_shunt, is_busy):
     """And not that of the helper, which would execute it. That somebody may write to a file the kernel tells since 6.14."""
     if is_busy and tuple(map(int, re.match(r"(\d+)\.(\d+)", platform.release()).groups())) < (6, 14):
-        pytest.skip("this kernel does not tell it before")
+        pytest.skip("before Linux 6.14 the kernel says ETXTBSY only when it executes (shunt(7))")
     script = CANNOT_BE_EXECUTED.format(python=PYTHON, executes=EXECUTES, busy="exec 7>>written" if is_busy else "")
     native, shunt = native_and_shunt(script)
     assert_equal_text(native, shunt)
@@ -208,7 +208,7 @@ def test_a_debugger_that_counts_what_is_executed(native_and_shunt, area, blocks)
 NOT_OF_STATIC_PROGRAMS = ("NUMBER_OPEN_TREE_ATTR", "NUMBER_FSCONFIG", "chroot", "pivot_root")
 
 
-@pytest.mark.skipif(not IS_SUPERUSER, reason="mounts")
+@pytest.mark.skipif(not IS_SUPERUSER, reason="to mount takes the superuser")
 def test_calls_of_the_superuser_with_the_path_of_a_redirected_file(shunt, area):
     program = linked(area, "mounts.c", "-static", "-I", HERE.parents[1] / "lib")
 

@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 
 #include "base/kernel_abi.h"
 #include "base/text.h"
 #include "path/path.h"
+#include "union/disk.h"
 #include "caller.h"
 #include "itself.h"
 #include "kernel.h"
@@ -32,17 +32,12 @@ static void where_note_device(uint64_t device)
         where_roots.devices[where_roots.device_count++] = device;
 }
 
-static uint64_t where_device(const struct statx *stat)
-{
-    return makedev(stat->stx_dev_major, stat->stx_dev_minor);
-}
-
 static void where_note_mount(unsigned root)
 {
     struct statx stat;
     const int code = sys_statx(AT_FDCWD, where_roots.paths[root], AT_STATX_DONT_SYNC, STATX_TYPE | STATX_MNT_ID, &stat);
     where_roots.mounts[root] = code == 0 && (stat.stx_mask & STATX_MNT_ID) ? stat.stx_mnt_id : 0;
-    where_note_device(code == 0 ? where_device(&stat) : 0);
+    where_note_device(code == 0 ? disk_device(&stat) : 0);
 }
 
 /* One text of SHUNT_ROOT_ID begins with the device, which is another number on another host; an empty one says nothing. */
@@ -77,7 +72,7 @@ static bool where_may_be_seen_by(const struct statx *stat)
 {
     bool is_same = false;
     for (unsigned i = 0; i < where_roots.device_count; i++)
-        is_same |= where_roots.devices[i] == where_device(stat);
+        is_same |= where_roots.devices[i] == disk_device(stat);
     for (unsigned i = 0; i < where_roots.count; i++)
         is_same &= where_roots.mounts[i] != stat->stx_mnt_id;
     return is_same && (stat->stx_mask & STATX_MNT_ID);
