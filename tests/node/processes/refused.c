@@ -63,7 +63,7 @@ static void refused_work(int at, const char *prefix)
 
 static void refused_open(const char *directory)
 {
-    char path[500];
+    char path[600];
     DIR *listed = opendir(directory);
     refused_tell("list", listed != NULL ? 0 : -1);
     if (listed != NULL)
@@ -75,9 +75,9 @@ static void refused_open(const char *directory)
 
 int main(int count, char **arguments)
 {
-    char inside[500];
+    char inside[500], started_in[500];
     struct stat st;
-    if (count != 5)
+    if (count != 5 || getcwd(started_in, sizeof started_in) == NULL)
         return 2;
     const int call = strcmp(arguments[2], "statx") == 0 ? SYS_statx : SYS_openat, is_later = strcmp(arguments[4], "later") == 0,
               outside = open(".", O_RDONLY | O_DIRECTORY);
@@ -90,7 +90,7 @@ int main(int count, char **arguments)
     printf("-- outside\n");
     refused_work(outside, "");
     if (call != SYS_openat)
-        refused_open("/");
+        refused_open(started_in);
     printf("-- inside\n");
     refused_work(AT_FDCWD, "");
     refused_work(AT_FDCWD, inside);
