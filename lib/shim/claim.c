@@ -41,21 +41,38 @@ int claim_name(struct target *t, uint16_t type)
     return code;
 }
 
-/* It is not served: it has no mirror, and to its parent it is a name like any other. Or it is not there any more, and once the
- * name is held another one may be, which is served. */
-static int claim_unserved(struct target *t, struct dirid id)
+int claim_found(struct target *t)
+{
+    int code;
+    do {
+        code = claim_know(t);
+        if (code == 0)
+            code = claim_name(t, MESSAGE_UNLINK);
+        if (code == MESSAGE_ABSENT) {
+            HOOK("claim-absent");
+            const int looked = target_look(t);
+            code = looked == 0 ? MESSAGE_ABSENT : looked;
+        }
+    } while (code == MESSAGE_ABSENT);
+    return code;
+}
+
+/* The name is held: it is given back where that directory is not there any more. */
+static int claim_same_directory(struct target *t, struct dirid id)
 {
     struct statx stat;
-    HOOK("claim-unserved");
-    int code = claim_name(t, MESSAGE_UNLINK);
-    if (code != 0)
-        return code;
-    code = root_of_stat(t->root, t->real_at, t->real_path, &stat);
-    if (code == 0 && !dirid_equal(dirid_of(&stat), id))
+    int code = root_of_stat(t->root, t->real_at, t->real_path, &stat);
+    if (code == -ENOENT || (code == 0 && !dirid_equal(dirid_of(&stat), id)))
         code = -ESTALE;
     if (code != 0)
         target_withdraw(t);
     return code;
+}
+
+int claim_name_of_directory(struct target *t, struct dirid id)
+{
+    const int code = claim_found(t);
+    return code == 0 ? claim_same_directory(t, id) : code == -ENOENT ? -ESTALE : code;
 }
 
 /* Sends RMDIR for the directory that the target names; loads it if need be. */
@@ -69,16 +86,22 @@ int claim_directory(struct target *t, const struct statx *stat)
         struct names_root *root;
         struct dirid id;
         int code = names_hold(t->root, &close, &t->scratch->answer, &t->scratch->hold);
-        if (code != 0 || (code = t->scratch->answer.message.result) == 0)
+        if (code != 0)
             return code;
+        if ((code = t->scratch->answer.message.result) == 0) {
+            target_refresh(t);
+            return claim_same_directory(t, close.rmdir.child);
+        }
         request_let_go(&t->scratch->hold);
         if (code != MESSAGE_NOT_LOADED)
             return code;
         code = target_load(t); /* the parent; then the directory itself */
         if (code == 0)
             code = root_of_directory(t->real_at, t->real_path, AT_SYMLINK_NOFOLLOW, &root, &id, NULL);
-        if (code == 0)
-            return claim_unserved(t, close.rmdir.child);
+        if (code == 0) { /* it is not served: it has no mirror, and to its parent it is a name like any other; or it has gone */
+            HOOK("claim-unserved");
+            return claim_name_of_directory(t, close.rmdir.child);
+        }
         if (code < 0)
             return code;
         if (!dirid_equal(id, close.rmdir.child)) /* removed since, and another one made */

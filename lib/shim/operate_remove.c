@@ -3,7 +3,6 @@
 
 /* unlink and rmdir. */
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 
@@ -12,15 +11,6 @@
 #include "shim/claim.h"
 #include "shim/operations.h"
 #include "shim/root_of.h"
-
-/* A directory that the home does not know is the trunk's. */
-static int operate_remove_plainly(struct target *t)
-{
-    int code = sys_unlinkat(t->real_at, t->real_path, AT_REMOVEDIR);
-    if (code == 0)
-        target_forget(t);
-    return code;
-}
 
 /* It is not there any more, and its home may be another one by now, which has seen it and is not told. */
 static int operate_remove_forget_gone(struct target *t)
@@ -127,18 +117,12 @@ int operate_unlink(struct target *t)
     return operate_remove_until_there(t, operate_remove_unlink_here, 0);
 }
 
-/* -ESTALE: this node's kernel, or its daemon, remembers one that has gone since, or another one is there. In between there was
- * nothing. */
-static int operate_remove_rmdir_directory(struct target *t, const struct statx *stat)
+/* Its name is held. */
+static int operate_remove_rmdir_held(struct target *t)
 {
     struct message gone = {.type = MESSAGE_UNLINKED};
-    int code = claim_directory(t, stat);
-    if (code < 0)
-        return code == -ESTALE ? -ENOENT : code;
-    if (code > 0)
-        return operate_remove_plainly(t);
     HOOK("rmdir-held");
-    code = sys_unlinkat(t->real_at, t->real_path, AT_REMOVEDIR);
+    int code = sys_unlinkat(t->real_at, t->real_path, AT_REMOVEDIR);
     HOOK("rmdir-done");
     if (code == -ESTALE)
         code = -ENOENT;
@@ -149,15 +133,45 @@ static int operate_remove_rmdir_directory(struct target *t, const struct statx *
     return code;
 }
 
-/* The trunk has no directory of that name; a file in a branch, unless it is just being removed, is none. */
-static int operate_remove_rmdir_no_directory(struct target *t)
+/* Of one with names the kernel says so, unless another error comes first. -ESTALE: this node's kernel, or its daemon, remembers
+ * one that has gone since, or another one is there. In between there was nothing. */
+static int operate_remove_rmdir_directory(struct target *t, const struct statx *stat)
 {
-    int code = target_settled(t);
+    int code = claim_directory(t, stat);
+    if (code == MESSAGE_NOT_EMPTY) {
+        HOOK("rmdir-not-empty");
+        code = claim_name_of_directory(t, dirid_of(stat));
+    }
+    if (code != 0)
+        return code == -ESTALE ? -ENOENT : code;
+    return operate_remove_rmdir_held(t);
+}
+
+/* What is no directory: the kernel says so, unless another error comes first. */
+static int operate_remove_rmdir_other(struct target *t)
+{
+    struct statx stat;
+    int code = claim_found(t);
     if (code != 0)
         return code;
-    if (!target_is_away(t))
-        return operate_remove_plainly(t);
-    return target_parent_is_writable(t) ? -ENOTDIR : -EACCES;
+    if (sys_statx(t->real_at, target_without_slash(t), AT_SYMLINK_NOFOLLOW, STATX_TYPE, &stat) != 0 || !S_ISDIR(stat.stx_mode))
+        return operate_remove_rmdir_held(t);
+    target_withdraw(t);
+    return TARGET_RETRY;
+}
+
+/* The trunk has no directory of that name; a file in a branch, unless it is just being removed, is none. */
+static int operate_remove_rmdir_no_directory(struct target *t, int code)
+{
+    const int settled = target_settled(t);
+    if (settled != 0)
+        return settled;
+    if (target_is_away(t))
+        return target_parent_is_writable(t) ? -ENOTDIR : -EACCES;
+    HOOK("rmdir-no-directory");
+    if (code == -ENOENT)
+        return target_parent_is_read_only(t) ? -EROFS : code;
+    return code == 0 || code == -ENOTDIR ? operate_remove_rmdir_other(t) : sys_unlinkat(t->real_at, t->real_path, AT_REMOVEDIR);
 }
 
 static int operate_remove_rmdir_settled(struct target *t)
@@ -167,14 +181,12 @@ static int operate_remove_rmdir_settled(struct target *t)
     if (code == 0 && (code = target_pin(t)) == TARGET_RETRY)
         return code;
     HOOK("rmdir-pinned");
-    if (code == 0 && t->found.known && t->found.entry.type == DT_LNK)
-        code = -ENOTDIR; /* `link/` is ENOTDIR, whatever it points at */
-    if (code == 0)
-        code = root_of_stat(t->root, t->real_at, t->real_path, &stat);
+    if (code == 0) /* `link/` is ENOTDIR, whatever it points at */
+        code = root_of_stat(t->root, t->real_at, target_without_slash(t), &stat);
     if (code == 0 && S_ISDIR(stat.stx_mode))
         code = dirid_equal(dirid_of(&stat), t->root->id) ? -EBUSY : operate_remove_rmdir_directory(t, &stat);
     else
-        code = operate_remove_rmdir_no_directory(t);
+        code = operate_remove_rmdir_no_directory(t, code);
     if (code != TARGET_RETRY)
         target_done(t);
     return code;

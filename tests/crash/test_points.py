@@ -28,7 +28,7 @@ ROOMS = {"client": ["lib/shim"], "shuntd": ["daemon"]}
 # is it certain that one lists what another one is at work on just then, or that it looks at a file from its leaf, as on FUSE
 # alone: neither changes anything; or that a directory goes while it is asked for (tests/hooked/test_interleavings.py). A daemon that
 # dies before it serves is not started again. None is dropped by the others.
-NOT_REACHED = {"adopt-found", "claim-unserved", "times-misplaced", "still-unknown", "list-doubts", "list-pending", "leaf-seen",
+NOT_REACHED = {"adopt-found", "claim-unserved", "claim-absent", "times-misplaced", "still-unknown", "list-doubts", "list-pending", "leaf-seen",
                "leaf-used", "fabric-opens", "session-claimed", "cut-off"}
 # Where the daemon comes when it is quiet.
 RECORDS = ["record-begun", "record-put", "record-all", "record-copied"]

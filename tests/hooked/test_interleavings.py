@@ -634,6 +634,71 @@ def test_a_directory_that_is_replaced_before_its_name_is_claimed_was_gone(stage)
     assert maker.answer() == "None"
 
 
+def test_a_directory_that_is_replaced_when_nobody_knows_its_name_was_gone(stage):
+    """It has gone when its name is asked for, and another one is there after that, with a marker, but no file."""
+    marked = stage.meeting()
+    stage.begin(hooks=[marked.at("marker-written")])
+    stage.does("a", "os.mkdir('sub')")
+    held, gone, absent = stage.meeting(), stage.meeting(), stage.meeting()
+    removal = stage.call("b", "os.rmdir('sub')", held.at("hold"), gone.at("claim-unserved"), absent.at("claim-absent"))
+    held.reached()
+    assert stage.does("a", "os.rmdir('sub')") == "None"
+    held.go()
+    gone.reached()
+    gone.go()
+    absent.reached()
+    assert stage.does("a", "os.mkdir('sub')") == "None"
+    maker = stage.call("c", "make('sub/m')")
+    marked.reached()
+    absent.go()
+    assert removal.answer() == "ENOENT"
+    marked.go()
+    assert maker.answer() == "None"
+
+
+def test_a_directory_that_is_renamed_and_replaced_before_it_is_frozen_was_gone(stage):
+    stage.begin()
+    stage.does("a", "os.mkdir('sub'), make('sub/m'), os.unlink('sub/m')")
+    held = stage.meeting()
+    removal = stage.call("b", "os.rmdir('sub')", held.at("hold"))
+    held.reached()
+    assert stage.does("a", "os.rename('sub', 'moved'), os.mkdir('sub')") == "(None, None)"
+    held.go()
+    assert removal.answer() == "ENOENT"
+    assert stage.does("c", "make('sub/n'), make('moved/n')") == "(None, None)"
+    assert stage.does("a", "os.listdir('sub'), os.listdir('moved')") == "(['n'], ['n'])"
+
+
+def test_a_directory_that_is_replaced_after_it_was_not_empty_stays(stage):
+    stage.begin()
+    stage.does("a", "os.mkdir('sub'), make('sub/m')")
+    full = stage.meeting()
+    removal = stage.call("b", "os.rmdir('sub')", full.at("rmdir-not-empty"))
+    full.reached()
+    assert stage.does("a", "os.unlink('sub/m'), os.rmdir('sub'), os.mkdir('sub')") == "(None, None, None)"
+    full.go()
+    assert removal.answer() == "ENOENT"
+    assert stage.does("a", "make('sub/n'), os.listdir(), os.listdir('sub')") == "(None, ['sub'], ['n'])"
+
+
+@pytest.mark.parametrize("before", ["None", "os.symlink('x', 'sub')", "os.mkfifo('sub')"])
+def test_a_directory_that_comes_where_none_was_to_be_removed(stage, before):
+    """It is removed as any other, or stays."""
+    stage.begin()
+    stage.does("a", before)
+    none = stage.meeting()
+    removal = stage.call("b", "os.rmdir('sub')", none.at("rmdir-no-directory"))
+    none.reached()
+    assert stage.does("a", "os.path.lexists('sub') and os.unlink('sub'), os.mkdir('sub')")
+    none.go()
+    answer = removal.answer()
+    assert answer == ("ENOENT" if before == "None" else "None")
+    assert [stage.does(node, "os.listdir()") for node in "abc"] == [str(["sub"] if answer != "None" else [])] * 3
+    if answer != "None":
+        assert stage.does("c", "make('sub/n')") == "None"
+        assert stage.does("a", "os.listdir('sub')") == "['n']"
+
+
 @pytest.mark.parametrize("node", ["a", "b"])
 def test_a_directory_that_is_replaced_before_another_is_renamed_onto_it(stage, node):
     stage.begin()
