@@ -343,10 +343,12 @@ def test_no_agent_comes_to_this_host_by_openmpis_means(launch, shunt, root):
     assert_no_session(shunt, root)
 
 
-def test_a_daemon_by_hydras_means(launch, shunt, root):
+@pytest.mark.parametrize("words, variables", [(["-hosts", "far"], {}), ([], {"HYDRA_HOST_FILE": "hosts"})])
+def test_a_daemon_by_hydras_means(launch, shunt, area, root, words, variables):
     agent = launch.stand_in("agent", SSH)
-    launch(root, "--keep", "--placement", "branch", "mpiexec.hydra", "-launcher", "ssh", "-launcher-exec", agent, "-hosts", "far",
-           "-n", 2, "sh", "-c", rank_script("PMI_RANK"), root).check()
+    (area / "hosts").write_text("far:4\n")
+    launch(root, "--keep", "--placement", "branch", "mpiexec.hydra", "-launcher", "ssh", "-launcher-exec", agent, *words,
+           "-n", 2, "sh", "-c", rank_script("PMI_RANK"), root, **{key: area / value for key, value in variables.items()}).check()
     assert {path.split("/b/")[1].split("/")[0] for path in redirected_files(root)} == {"far.1"}
     assert_no_session(shunt, root)
 

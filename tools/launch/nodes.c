@@ -340,6 +340,15 @@ static int nodes_from_line_file(void *nodes, const char *path)
     return nodes_take_file(nodes, "the launch line's file", path);
 }
 
+/* Hydra goes by it before it looks for an allocation (HYD_uii_get_params of MPICH 4.0). 1, 0: it is not set, -1. */
+static int nodes_from_hydras_file(struct nodes *nodes)
+{
+    const char *path = getenv("HYDRA_HOST_FILE");
+    if (path == NULL)
+        return 0;
+    return nodes_take_file(nodes, "HYDRA_HOST_FILE", path) < 0 ? -1 : 1;
+}
+
 /* A list is a choice of those of a file. Hydra has one list or file for all programs; of other launchers a program without any
  * runs on the whole allocation. */
 static int nodes_from_line(struct nodes *nodes, const struct line *line)
@@ -353,6 +362,8 @@ static int nodes_from_line(struct nodes *nodes, const struct line *line)
         with += error > 0;
     }
     if (error < 0 || (with > 0 && (with == line->parts || line->kind == LINE_HYDRA)))
+        return error < 0 ? -1 : 0;
+    if (line->kind == LINE_HYDRA && (error = nodes_from_hydras_file(nodes)) != 0)
         return error < 0 ? -1 : 0;
     const char *source = nodes->source;
     error = nodes_from_allocation(nodes);
