@@ -336,6 +336,16 @@ def test_a_daemon_by_openmpis_means(launch, shunt, root):
     assert_no_session(shunt, root)
 
 
+def test_what_reads_its_messages_may_have_ended(launch, shunt, root):
+    script = 'until [ -e "$0/go" ]; do sleep 0.02; done; touch "$0/made"'
+    started = launch.start(root, "--placement", "branch", "sh", "-c", script, root)
+    started.stderr.close()
+    (root / "go").touch()
+    assert started.wait(30) == 0
+    assert sorted(os.listdir(root)) == ["go", "made"]
+    assert_no_session(shunt, root)
+
+
 def test_no_agent_comes_to_this_host_by_openmpis_means(launch, shunt, root):
     """It may be called by an address: an mpirun whose input goes to a process of its own host would not end."""
     launch(root, "mpirun.openmpi", "--host", "127.0.0.1:2", "-n", 2, "sh", "-c", rank_script("OMPI_COMM_WORLD_RANK"), root).check()

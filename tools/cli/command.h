@@ -49,6 +49,9 @@ int command_status(int end);
 /* `shunt: ` and one sentence on standard error; another command says its own name first. */
 extern const char *error_program;
 void error_report(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* For a process that serves a job: that what reads its messages has ended (SIGPIPE) is no reason to leave a session. What it
+ * executes has the signal as it was. */
+void error_outlast_reader(void);
 /* ... of a path and a negative errno, with what to do. */
 void error_report_path(const char *path, int error);
 /* ... and what `shunt SUBCOMMAND --help` is for; STATUS_USAGE. */

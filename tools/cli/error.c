@@ -3,6 +3,7 @@
 #include "cli/command.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,6 +55,18 @@ int error_usage(const struct command *command, const char *format, ...)
     va_end(arguments);
     fprintf(stderr, " (see '%s%s --help')\n", command->flags & COMMAND_ALONE ? "" : "shunt ", command->name);
     return STATUS_USAGE;
+}
+
+static void error_goes_on(int number)
+{
+}
+
+void error_outlast_reader(void)
+{
+    struct sigaction now, action = {.sa_handler = error_goes_on, .sa_flags = SA_RESTART};
+    sigemptyset(&action.sa_mask);
+    if (sigaction(SIGPIPE, NULL, &now) == 0 && now.sa_handler != SIG_IGN)
+        sigaction(SIGPIPE, &action, NULL);
 }
 
 static const struct {

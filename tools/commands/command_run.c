@@ -189,6 +189,7 @@ static int command_run_all(struct run *run, char **words)
     if (daemon_node(&run->options, run->node) < 0)
         return STATUS_USAGE;
     leave_note_plain(&run->roots, run->was_plain);
+    error_outlast_reader();
     program_signals_handle(command_run_forward);
     stopping_catch();
     int status = command_run_caught(run, words);

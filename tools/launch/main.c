@@ -241,6 +241,7 @@ static int main_run(struct launch *launch)
 {
     struct signal_wait watch;
     const struct job job = {launch->job.at, launch->line.kind == LINE_PLAIN ? launch->preload : NULL};
+    error_outlast_reader();
     program_signals_outlast(); /* also before signals are waited for, and after that */
     const int settled = main_settle(launch);
     if (settled != STATUS_OK)
