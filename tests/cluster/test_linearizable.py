@@ -4,9 +4,7 @@
 operations that happen one after another (linearizable/: history.c writes histories, check/ judges them with Porcupine).
 
 SHUNT_HISTORIES says how many histories of a hundred operations each case has (default 300; all that has been asked for
-is 2000), SHUNT_SEED what they are made from. With HISTORY_DIRECTORIES=1 the directories are removed and made as well, in a third of
-them: on a busy machine 1 of some 3,000 is not linearizable then, since an rmdir says ENOTEMPTY of a directory in which a create
-is about to make the first name, which it does not make in the end (the marker stands in the way)."""
+is 2000), SHUNT_SEED what they are made from."""
 
 import contextlib
 import os

@@ -4,8 +4,7 @@
 /* history DIRECTORY OUT SEED FIRST COUNT OPERATIONS NODE...: a client on each node makes, removes, renames,
  * links, opens, looks at and lists the same few names at the same time, and writes down what it did when, and
  * what came of it. There are COUNT histories from the number FIRST on, of so many OPERATIONS, each in a
- * directory of its own; SEED, number and client decide what is done. With HISTORY_DIRECTORIES in the
- * environment directories are removed and made, too, in a third of them.
+ * directory of its own; SEED, number and client decide what is done. In a third of them directories are removed and made, too.
  *
  * history DIRECTORY OUT SEED FIRST COUNT 0 NODE...: the clients make some names that histories begin with.
  *
@@ -88,7 +87,7 @@ static struct {
     uint64_t seed;
     unsigned first, count, operations, clients, me;
     unsigned directories, names; /* of this history */
-    bool patient, in_rows, of_checkpoints, with_directories;
+    bool patient, in_rows, of_checkpoints;
     bool removes_directories; /* this history */
     uint64_t random;
     int kept[FILES_MAX];
@@ -114,7 +113,7 @@ static void history_shuffle(unsigned history, unsigned client)
     run.random = mix(mix(run.seed) + history);
     run.directories = 1 + history_below(DIRECTORIES);
     run.names = 1 + history_below(NAMES);
-    run.removes_directories = run.with_directories && history_below(3) == 0;
+    run.removes_directories = history_below(3) == 0;
     run.random += mix(client + 1);
 }
 
@@ -485,7 +484,6 @@ static void read_words(int argc, char *argv[])
     run.operations = (unsigned)atoi(argv[6]);
     run.clients = (unsigned)argc - 7;
     run.patient = getenv("HISTORY_PATIENT") != NULL;
-    run.with_directories = getenv("HISTORY_DIRECTORIES") != NULL;
     const char *rows = getenv("HISTORY_ROWS");
     run.in_rows = rows != NULL;
     run.of_checkpoints = rows != NULL && strcmp(rows, "checkpoints") == 0;
