@@ -136,7 +136,7 @@ static int operate_open_make_file(struct target *t, int flags, mode_t mode)
         if (fd >= 0 && !target_leaf_holds(t))
             fd = operate_open_take_back(t, fd);
     } while (target_goes_on(t, fd));
-    return fd;
+    return (int)target_gone(t, fd);
 }
 
 /* First reserved, then made, also where the home is another node and the file comes into this node's own leaf:
@@ -295,7 +295,7 @@ static int operate_open_make(struct target *t, const struct made *what)
     const char *path = t->path;
     int code, how = TARGET_MANAGED;
     do
-        code = operate_open_make_here(t, what);
+        code = (int)target_gone(t, operate_open_make_here(t, what));
     while (code == TARGET_RETRY && (how = target_follow_again(t)) == TARGET_MANAGED);
     target_done(t);
     return how == TARGET_MANAGED ? code : how < 0 ? how : operate_open_make_at(at, path, what);

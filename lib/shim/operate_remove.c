@@ -99,14 +99,15 @@ static int operate_remove_unlink_here(struct target *t)
     return code;
 }
 
-/* Until its path leads to the directory where the name is held; what it leads to then may not be ours. */
+/* Until its path leads to the directory where the name is held; what it leads to then may not be ours. Where this node's
+ * kernel, or its daemon, remembers what has gone since, or another is there by now, there was nothing in between. */
 static int operate_remove_until_there(struct target *t, int (*here)(struct target *), int flags)
 {
     const int at = t->at;
     const char *path = t->path;
     int code, how = TARGET_MANAGED;
     do
-        code = here(t);
+        code = (int)target_gone(t, here(t));
     while (code == TARGET_RETRY && (how = target_follow_again(t)) == TARGET_MANAGED);
     target_done(t);
     return how == TARGET_MANAGED ? code : how < 0 ? how : sys_unlinkat(at, path, flags);
@@ -124,8 +125,6 @@ static int operate_remove_rmdir_held(struct target *t)
     HOOK("rmdir-held");
     int code = sys_unlinkat(t->real_at, t->real_path, AT_REMOVEDIR);
     HOOK("rmdir-done");
-    if (code == -ESTALE)
-        code = -ENOENT;
     if (code == 0)
         target_tell(t, &gone);
     else
@@ -133,8 +132,7 @@ static int operate_remove_rmdir_held(struct target *t)
     return code;
 }
 
-/* Of one with names the kernel says so, unless another error comes first. -ESTALE: this node's kernel, or its daemon, remembers
- * one that has gone since, or another one is there. In between there was nothing. */
+/* Of one with names the kernel says so, unless another error comes first. -ESTALE: another one is there. */
 static int operate_remove_rmdir_directory(struct target *t, const struct statx *stat)
 {
     int code = claim_directory(t, stat);
@@ -142,9 +140,7 @@ static int operate_remove_rmdir_directory(struct target *t, const struct statx *
         HOOK("rmdir-not-empty");
         code = claim_name_of_directory(t, dirid_of(stat));
     }
-    if (code != 0)
-        return code == -ESTALE ? -ENOENT : code;
-    return operate_remove_rmdir_held(t);
+    return code != 0 ? code : operate_remove_rmdir_held(t);
 }
 
 /* What is no directory: the kernel says so, unless another error comes first. */

@@ -135,8 +135,14 @@ bool target_was_replaced(struct target *t)
     return !t->found.known || t->found.entry.type != known;
 }
 
+long target_gone(const struct target *t, long result)
+{
+    return result == -ESTALE && !t->foreign && names_root_is_in_place(t->root) ? -ENOENT : result;
+}
+
 bool target_recheck(struct target *t, long *result)
 {
+    *result = target_gone(t, *result);
     if (!t->found.known && *result >= 0 && !t->foreign)
         target_recheck_adopt(t);
     if (target_recheck_root(t, result))

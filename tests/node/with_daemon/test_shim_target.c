@@ -972,6 +972,7 @@ Test(held, a_directory)
     place_directory("r/in/native");
     struct target t = hot(place_path("r/out"), TARGET_MAKES);
     struct statx stat = stat_at(AT_FDCWD, t.path);
+    cr_assert_eq(target_place_at(&t, NULL, 0), 0);
     cr_assert_eq(claim_directory(&t, &stat), MESSAGE_NOT_EMPTY, "of files in a branch");
     struct target f = hot(place_path("r/out/f"), TARGET_MAKES);
     cr_assert_eq(operate_unlink(&f), 0);
@@ -982,7 +983,15 @@ Test(held, a_directory)
     target_done(&t);
     t = hot(place_path("r/in/native"), TARGET_MAKES);
     stat = stat_at(AT_FDCWD, t.path);
+    cr_assert_eq(target_place_at(&t, NULL, 0), 0);
     cr_assert_eq(claim_directory(&t, &stat), 0, "it was loaded for that");
+    target_withdraw(&t);
+    cr_assert_eq(sys_renameat2(AT_FDCWD, place_path("r/in/native"), AT_FDCWD, place_path("r/in/moved"), 0), 0);
+    place_directory("r/in/native");
+    cr_assert_eq(claim_directory(&t, &stat), -ESTALE, "another one is there");
+    cr_assert_eq(claim_name_of_directory(&t, dirid_of(&stat)), -ESTALE);
+    stat = stat_at(AT_FDCWD, t.path);
+    cr_assert_eq(claim_name_of_directory(&t, dirid_of(&stat)), 0);
     target_withdraw(&t);
     target_done(&t);
 }

@@ -299,7 +299,7 @@ func checkAll(histories map[int]*history, cut bool, within time.Duration) *tally
 func main() {
 	within := flag.Duration("within", 20*time.Second, "how long a history may take")
 	plain := flag.Bool("plain", false, "a rename with flags may be EINVAL")
-	flag.BoolVar(&keepsOpen, "keeps-open", false, "a file that is open may be linked after its last name has gone")
+	flag.BoolVar(&keepsOpen, "keeps-open", false, "as on NFS: a file that is open may be linked after its last name has gone, its directory not be removed, and one that has gone not be listed")
 	cut := flag.Bool("cut", false, "what ended with EIO may have happened or not")
 	flag.Parse()
 	histories := map[int]*history{}
@@ -313,6 +313,13 @@ func main() {
 		for _, h := range histories {
 			h.leaveOut(func(r record) bool {
 				return (r.kind == exchange || r.kind == noreplace) && r.errno == int(syscall.EINVAL)
+			})
+		}
+	}
+	if keepsOpen {
+		for _, h := range histories {
+			h.leaveOut(func(r record) bool {
+				return r.kind == rmdir && r.errno == int(syscall.ENOTEMPTY) || r.kind == list && r.errno == int(syscall.ESTALE)
 			})
 		}
 	}
