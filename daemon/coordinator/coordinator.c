@@ -489,17 +489,15 @@ int coordinator_settle(struct shuntd *shuntd, struct home_dir *dir, struct coord
     return coordinator_tell_all(shuntd, dir, question);
 }
 
-/* It was empty when it was made, and nobody has asked for it yet. */
+/* It was empty when it was made, and nobody has asked for it yet, unless this was said before all began again. */
 static int coordinator_note_created(struct shuntd *shuntd, struct coordinator_request *question)
 {
     char path[PATH_MAX];
     const struct message *message = &question->message;
     message_copy_path(path, &message->load.path);
-    struct home_dir *dir = home_dir_find(shuntd->home, message->dir);
-    if (dir == NULL && (dir = home_dir_add(shuntd->home, message->dir, path)) == NULL)
-        return -ENOMEM;
-    if (dir->coordinator == NULL) {
-        if (home_coordinator(dir) == NULL)
+    if (home_dir_find(shuntd->home, message->dir) == NULL && !route_is_gathering(&shuntd->route)) {
+        struct home_dir *dir = home_dir_add(shuntd->home, message->dir, path);
+        if (dir == NULL || home_coordinator(dir) == NULL)
             return -ENOMEM;
         dir->coordinator->created_empty = true;
     }

@@ -117,17 +117,24 @@ static int evict_hide(struct shuntd *shuntd, struct home_dir *dir)
     return reply_forget_dir(shuntd, dir);
 }
 
+/* Its coordinator may be told that a directory is new as long as this daemon has not agreed. */
+static int evict_agree(struct shuntd *shuntd)
+{
+    home_note_forgotten(shuntd->home);
+    return 0;
+}
+
 int evict_part_evict(struct shuntd *shuntd, struct collective *collective, const struct message *message)
 {
     struct home_dir *dir = home_dir_find(shuntd->home, message->dir);
     if (message->epoch != shuntd->route.epoch || shuntd->route.missing > 0 || shuntd->route.hands_over)
         return MESSAGE_BUSY;
     if (dir == NULL)
-        return 0;
+        return evict_agree(shuntd);
     if (!evict_is_at_rest(dir) || shuntd->now - dir->use.last < message->evict.idle / 2)
         return MESSAGE_BUSY;
     int code = home_dir_is_loaded(dir) ? evict_hide(shuntd, dir) : 1;
-    return code == 0 ? MESSAGE_BUSY : code < 0 ? code : 0;
+    return code == 0 ? MESSAGE_BUSY : code < 0 ? code : evict_agree(shuntd);
 }
 
 struct evict_unrecorded *evict_take_unrecorded(struct shuntd *shuntd)

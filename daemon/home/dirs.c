@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hook.h"
 #include "catalogue/spill.h"
 #include "home/home.h"
 #include "index/index.h"
@@ -149,6 +150,16 @@ void home_collectives_ready(struct home *home, struct link *collectives)
 struct link *home_next_collective(struct home *home)
 {
     return list_take(&home->ready_collectives);
+}
+
+void home_note_forgotten(struct home *home)
+{
+    home->forgotten++;
+}
+
+bool home_has_forgotten_since(const struct home *home, const struct operation *operation)
+{
+    return home->forgotten != operation->forgotten && !BROKEN("forgotten-since");
 }
 
 /* What waits for something of it begins again. */

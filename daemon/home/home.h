@@ -247,6 +247,7 @@ struct operation {
     enum operation_state state;
     bool awaited;        /* somebody, here or elsewhere, waits for its end */
     bool was_prefetched; /* no client had asked for it when its home was asked */
+    uint64_t forgotten;  /* home_note_forgotten, as often as that was when this began */
 
     struct operation_request pending;
     enum operation_claim claim;
@@ -374,6 +375,10 @@ void home_dir_drop_but(struct home *, struct home_dir *, const struct record_dir
 /* Its names and all that can be read again are forgotten. What stays of one with mirrors that this node has used is what cannot
  * be: its times, how many leaves it has, which directory they belong to. The index is the caller's. */
 void home_dir_evict(struct home *, struct home_dir *);
+/* All daemons are about to forget a directory, or all directories. What an operation that has begun before made may have been
+ * loaded, used and forgotten since, however new it is to this daemon. */
+void home_note_forgotten(struct home *);
+bool home_has_forgotten_since(const struct home *, const struct operation *);
 /* It is used. */
 void home_dir_note_use(struct home *, struct home_dir *);
 /* The next directory that the hand of the clock comes to, and goes by, if it came by before `until` (monotonic) last; or

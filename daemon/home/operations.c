@@ -87,6 +87,7 @@ struct operation *operation_begin(struct home *home, enum operation_kind kind, s
     memcpy(operation->name, name, length);
     list_init(&operation->blocked);
     operation->was_prefetched = request == NULL;
+    operation->forgotten = home->forgotten;
     operation->state = request == NULL ? OPERATION_PREFETCHED : OPERATION_WANTED;
     if (request != NULL && operations_answers_to(operation, request) != 0) {
         free(operation);

@@ -35,6 +35,7 @@ struct home {
     struct link notifications;
     struct link ready_collectives; /* collectives */
     uint64_t dir_count;
+    uint64_t forgotten;         /* how often directories were, or may have been, forgotten everywhere */
     struct link clock;          /* directories, in the order in which the hand came by last */
     struct link ready_requests; /* requests to be served again */
     struct link unwritten;      /* directories whose trunk does not show their times yet */

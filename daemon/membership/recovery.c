@@ -66,6 +66,7 @@ void recovery_forget(struct shuntd *shuntd)
     memset(route->from, 0, sizeof route->from);
     memset(route->to, 0, sizeof route->to);
     home_drop_claims(shuntd->home);
+    home_note_forgotten(shuntd->home);
     home_dirs_each(shuntd->home, recovery_forget_dir, shuntd);
     for (unsigned i = 0; i < RECORD_SHARDS; i++)
         route->home[i] = 0;

@@ -50,7 +50,7 @@ static int completion_ended_create(struct shuntd *shuntd, struct operation *oper
                    ? 0
                    : completion_count_leaf(shuntd, operation->dir, &entry, 1);
     operation->leaf.counted = false;
-    if (code == 0 && entry.type == DT_DIR && child.ino != 0)
+    if (code == 0 && entry.type == DT_DIR && child.ino != 0 && !home_has_forgotten_since(shuntd->home, operation))
         code = completion_note_directory(shuntd, operation, child);
     if (code == 0 && may_be_kept)
         code = prefetch_keep(shuntd, operation, &entry, &is_kept);

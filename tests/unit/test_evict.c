@@ -260,6 +260,23 @@ Test(evict, what_was_made_and_not_used_is_read_when_it_is)
     cr_assert(!is_unknown("new", "p"));
 }
 
+/* Its maker is slow to say that it has made it: it was used, and forgotten, before. */
+Test(evict, what_was_used_before_it_was_said_to_be_new_is_read)
+{
+    cr_assert_eq(result(ME, reserve(".", "new", DT_DIR)), 0);
+    cr_assert_eq(mkdir(in_root("new"), 0755), 0);
+    load("new");
+    born_in_trunk("new", "a");
+    for (int i = 0; i < 3; i++)
+        evict_turn();
+    cr_assert(home_of("new") == NULL);
+    struct message commit = with_entry(named(MESSAGE_COMMIT, ".", "new"), DT_DIR, ino_at(in_root("new")));
+    commit.commit.child = id_of("new");
+    tell(ME, commit);
+    load("new");
+    cr_assert(!is_unknown("new", "a"));
+}
+
 Test(evict, one_above_the_limit_is_loaded_and_told)
 {
     for (int i = 0; i < 300; i++)

@@ -462,6 +462,29 @@ Test(serve_directory, nothing_is_kept_of_directories_when_all_begins_again)
     cr_assert_eq(home_dir_count(shuntd.home), 0);
 }
 
+/* Others may have used it by then, and all have forgotten that. */
+Test(serve_directory, a_directory_that_was_made_before_all_begins_again_is_not_known_to_be_empty)
+{
+    cr_assert_eq(result(ME, reserve(".", "new", DT_DIR)), 0);
+    const struct operation *operation = operation_find(shuntd.home, id_of("."), "new", 3);
+    cr_assert_not(home_has_forgotten_since(shuntd.home, operation));
+    recovery_forget(&shuntd);
+    cr_assert(home_has_forgotten_since(shuntd.home, operation));
+}
+
+Test(serve_directory, word_of_a_new_directory_from_before_all_begins_again_is_not_believed)
+{
+    struct message created = {.type = MESSAGE_DIR_CREATED, .load.path = message_text("new", 3)};
+    cr_assert_eq(mkdir(in_root("new"), 0755), 0);
+    created.dir = id_of("new");
+    shuntd.route.unreported_count = 1; /* a member that may have said so before */
+    cr_assert_eq(coordinator_receive(&shuntd, 7, 0, &created), 0);
+    cr_assert(home_of("new") == NULL);
+    shuntd.route.unreported_count = 0;
+    cr_assert_eq(coordinator_receive(&shuntd, 7, 0, &created), 0);
+    cr_assert(home_of("new")->coordinator->created_empty);
+}
+
 /* A daemon that asks may have joined in place of the home that is gone, and see nothing amiss. */
 Test(serve_directory, names_are_not_told_while_a_home_is_gone)
 {
