@@ -60,8 +60,10 @@ static int prepare_check_above(int root)
 /* A directory that is there has its mode; a new one gets it whatever the umask and ACLs of the root say. */
 static int prepare_ensure_directory(int dir, const char *name, mode_t mode, bool *made)
 {
-    int error = disk_make_private(dir, name);
+    int error = sys_mkdirat(dir, name, 0700);
     *made = error == 0;
+    if (error == 0)
+        error = (int)SYS3(SYS_fchmodat, dir, name, 0700);
     if (error < 0 && error != -EEXIST)
         return error;
     int fd = sys_openat(dir, name, DISK_DIRECTORY, 0);
@@ -164,12 +166,22 @@ static int prepare_make_branches(struct preparation *p)
     return fd < 0 ? fd : 0;
 }
 
+/* A file system that makes no directories may say ENOENT (/proc), as a directory says that has been removed. */
+static int prepare_make_own(struct preparation *p)
+{
+    struct statx stat;
+    p->own = prepare_ensure_directory(p->root, LAYOUT_OWN, 0755, &p->made_own);
+    if (p->own != -ENOENT || p->made_own || sys_statx(p->root, "", AT_EMPTY_PATH, STATX_NLINK, &stat) != 0)
+        return p->own;
+    return stat.stx_nlink == 0 ? -ENOENT : -EPERM;
+}
+
 /* The stamp comes last: where it is, all is. */
 static int prepare_make_all(struct preparation *p, bool *restamped)
 {
-    p->own = prepare_ensure_directory(p->root, LAYOUT_OWN, 0755, &p->made_own);
-    if (p->own < 0)
-        return p->own;
+    const int own = prepare_make_own(p);
+    if (own < 0)
+        return own;
     p->session = prepare_ensure_directory(p->own, "session", 0755, &p->made_session);
     if (p->session < 0)
         return p->session;

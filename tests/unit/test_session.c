@@ -358,6 +358,13 @@ Test(prepare, finishes_what_was_begun, .init = root_init, .fini = place_finish)
     cr_assert(place_has("r/.shunt/root") && place_has("r/.shunt/b"));
 }
 
+/* That it is not there would be taken for the work of an export, which ends. */
+Test(prepare, where_no_directory_can_be_made_is_no_root)
+{
+    bool restamped;
+    cr_assert_eq(session_prepare_root("/proc/self/task", &restamped), -EPERM);
+}
+
 Test(prepare, a_copied_root_is_stamped_again, .init = root_init, .fini = place_finish)
 {
     bool restamped;
