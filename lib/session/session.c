@@ -317,15 +317,30 @@ static int session_step_leave(struct change *change, int directory, struct sessi
     return 1;
 }
 
-static void session_leave_nothing(const struct change *change, int directory)
+static void session_remove_beat(const struct change *change, int directory)
 {
     char name[STORE_NAME_MAX];
-    if (change->attempt.count == 1) {
+    store_name(name, "beat", &change->attempt, change->number);
+    sys_unlinkat(directory, name, 0);
+}
+
+static void session_leave_nothing(const struct change *change, int directory)
+{
+    if (change->attempt.count == 1)
         store_clear(directory, &change->attempt);
-    } else if (change->attempt.count > 1) {
-        store_name(name, "beat", &change->attempt, change->number);
-        sys_unlinkat(directory, name, 0);
-    }
+    else if (change->attempt.count > 1)
+        session_remove_beat(change, directory);
+}
+
+/* Where there is no room, the file of this member's heartbeats makes some: one that does not leave yet makes it again. */
+static int session_carry_out_leave(int directory, struct change *change, struct session *session)
+{
+    const int error = session_carry_out(directory, change, session);
+    if ((error != -ENOSPC && error != -EDQUOT) || change->drops)
+        return error;
+    session_remove_beat(change, directory);
+    session_finish(session);
+    return session_carry_out(directory, change, session);
 }
 
 static int session_take_out(const char *root, uint64_t id, uint16_t number, bool drops)
@@ -335,7 +350,7 @@ static int session_take_out(const char *root, uint64_t id, uint16_t number, bool
     int directory = store_open(root);
     if (directory < 0)
         return directory;
-    int error = store_is_copied(directory) ? 0 : session_carry_out(directory, &change, &session);
+    int error = store_is_copied(directory) ? 0 : session_carry_out_leave(directory, &change, &session);
     if (error == 0)
         session_leave_nothing(&change, directory);
     session_finish(&session);

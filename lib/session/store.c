@@ -3,6 +3,7 @@
 #include "session/store.h"
 
 #include <errno.h>
+#include <linux/fs.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 
@@ -228,18 +229,35 @@ static bool store_is_same_file(int directory, const char *a, const char *b)
            sys_statx(directory, b, AT_SYMLINK_NOFOLLOW, STATX_INO, &other) == 0 && one.stx_ino == other.stx_ino;
 }
 
+static bool store_has_no_room(int error)
+{
+    return error == -ENOSPC || error == -EDQUOT;
+}
+
 /* NFS repeats a call whose answer was lost, and says of the second that the name is there. The temporary is
- * gone if a founder swept it away: then there is a newer epoch. */
+ * gone if a founder swept it away: then there is a newer epoch. Where a second name takes room as a file does
+ * (tmpfs), the temporary becomes the epoch. */
 static int store_link_epoch(int directory, const char *temporary, uint64_t epoch)
 {
     char name[STORE_NAME_MAX];
     store_epoch_name(name, epoch);
     int error = sys_linkat(directory, temporary, directory, name, 0);
+    if (store_has_no_room(error)) {
+        const int renamed = sys_renameat2(directory, temporary, directory, name, RENAME_NOREPLACE);
+        error = renamed == -EINVAL || renamed == -ENOSYS ? error : renamed;
+    }
     if (error == -EEXIST && store_is_same_file(directory, temporary, name))
         error = 0;
     return error == -EEXIST || error == -ENOENT ? -EAGAIN : error;
 }
 
+static void store_remove_older(int directory, const struct session *session)
+{
+    store_remove_if(directory, store_is_older, &(struct older){session->epoch});
+}
+
+/* An end must always be possible, and members leave by epochs of their own: the one before that in force makes room. One that
+ * is about to be read is found not to be the last. */
 static int store_write_epoch(int directory, const char *temporary, const struct session *session)
 {
     size_t size = session_text_max(session->count);
@@ -248,8 +266,11 @@ static int store_write_epoch(int directory, const char *temporary, const struct 
         return -ENOMEM;
     ssize_t length = session_format(session, text, size);
     int error = length < 0 ? (int)length : disk_write_new(directory, temporary, text, (size_t)length, 0644);
-    /* An end must always be possible. */
-    if ((error == -ENOSPC || error == -EDQUOT) && session->count == 0)
+    if (store_has_no_room(error)) {
+        store_remove_older(directory, session);
+        error = disk_write_new(directory, temporary, text, (size_t)length, 0644);
+    }
+    if (store_has_no_room(error) && session->count == 0)
         error = disk_write_new(directory, temporary, "", 0, 0644);
     sys_munmap(text, size);
     return error;
@@ -267,7 +288,7 @@ int store_publish(int directory, const struct session *session)
     error = store_link_epoch(directory, temporary, session->epoch);
     sys_unlinkat(directory, temporary, 0);
     if (error == 0)
-        store_remove_if(directory, store_is_older, &(struct older){session->epoch});
+        store_remove_older(directory, session);
     return error;
 }
 

@@ -50,6 +50,37 @@ def test_a_rename_is_seen(pair, one, other):
     assert len(list(pair.root.glob(".shunt/b/*/*/*/*"))) == 1, "one place"
 
 
+@pytest.fixture
+def small(session):
+    """A root that is a file system of its own."""
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m,nr_inodes=200", "none", session.root], check=True)
+    yield session
+    for path in session.root.glob("fill-*"):
+        path.unlink()
+    session.tool("stop", "--all", "--root", session.root)
+    subprocess.run(["umount", "-l", session.root], check=True)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="to mount takes the superuser")
+@pytest.mark.parametrize("net", ["host"], indirect=True)
+@pytest.mark.parametrize("fill", ["dd if=/dev/zero of=fill-1 bs=4k", "seq -f fill-%g 300 | xargs touch"], ids=["room", "inodes"])
+@pytest.mark.parametrize("nodes, fabric", [("a", "none"), ("a", "tcp"), ("ab", "tcp")])
+def test_a_session_ends_on_a_full_file_system(small, fill, nodes, fabric):
+    """Each daemon leaves by epochs of its own, and the last one writes the end."""
+    small.settings["SHUNT_FABRIC"] = fabric
+    small.start(*nodes)
+    assert small.homes() == list(nodes)
+    for node in nodes:
+        small.sh(node, f"mkdir -p out; echo {node} >out/{node}")
+    subprocess.run(["sh", "-c", fill], cwd=small.root, stderr=subprocess.DEVNULL, check=False)
+    small.tool("stop", "--all", "--root", small.root).check()
+    assert small.members() == []
+    for path in small.root.glob("fill-*"):
+        path.unlink()
+    small.tool("export", small.root).check()
+    assert sorted(path.read_text() for path in (small.root / "out").iterdir()) == [f"{node}\n" for node in nodes]
+
+
 # For each line renames a directory, or says where the file is that it has open.
 MOVES = """
 import os, sys
