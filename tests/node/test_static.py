@@ -121,6 +121,21 @@ rmdir $at; ls . sub
     assert_equal_text(native, shunt)
 
 
+@pytest.mark.skipif(not IS_SUPERUSER, reason="to mount takes the superuser")
+def test_a_root_that_is_mounted_at_another_path_later(native_and_shunt):
+    """By the program that is served, where it has seen another directory before."""
+    script = f"""
+outside=$(mktemp -d); mkdir $outside/in; echo hot >file; ln -s in $outside/link
+b={BUSYBOX}
+unshare --mount $b sh -c "cd $outside; cat in/file $outside/link/file 2>&1; ls in; $b mount --bind $ROOT $outside/in
+    cat $outside/in/file $outside/link/file; echo made >$outside/in/made; mv $outside/in/file $outside/link/moved; ls $outside/in" . $ROOT | sed s:$outside::
+rm -r $outside
+"""
+    native, shunt = native_and_shunt(script)
+    assert_equal_text(native, shunt)
+    assert native.count("hot") == 2
+
+
 EXECUTED_BY_DESCRIPTOR = """
 mkdir out; cd out; cp {busybox} busybox; echo hot >file
 printf '#!/bin/sh\\necho "script $1: $(cat file) $(echo *)"\\n' >script
@@ -342,6 +357,30 @@ def test_without_its_helper_a_call_fails(shell, root):
     for words in (READ, "echo new >new", "cd /", "read line </etc/passwd"):
         assert EIO in shell(words)
     assert shell("echo lives on") == "lives on"
+
+
+def calls_of_the_helper(shunt, area, root, script, path):
+    """What each of its threads asks the kernel, at the last call that names this path, from when it is received until the listener is
+    asked or answered."""
+    words = ["strace", "-ff", "-qq", "-o", area / "trace", shunt.path, "run", "--root", root, "--placement", "branch", "--"]
+    assert run([*words, BUSYBOX, "sh", "-c", f"{script}; echo done", root], cwd=root).check().endswith("done\n")
+    found = []
+    for trace in area.glob("trace.*"):
+        received = re.split(r"SECCOMP_IOCTL_NOTIF_RECV.* = 0\n", trace.read_text(errors="replace"))[1:]
+        for one in [one for one in received if f'"{path}' in one][-1:]:
+            calls = re.findall(r"^(\w+)\(", one, re.MULTILINE)
+            found.append([call for call in calls[:calls.index("ioctl")] if call != "futex"])
+    return found
+
+
+@pytest.mark.parametrize("path", ["/etc/passwd", "/etc/none-of-that-name"])
+def test_what_a_call_that_has_nothing_to_do_with_the_root_costs(shunt, area, run_base, path):
+    """It is read and looked at, and the kernel goes on."""
+    if len({os.stat("/").st_dev, os.stat("/etc").st_dev}) > 1 or os.stat("/").st_dev == run_base.stat().st_dev:
+        pytest.skip("/etc is on a mount of its own, or the root on that of /")
+    root = run_base / "root"
+    root.mkdir()
+    assert calls_of_the_helper(shunt, area, root, f"test -e {path}", path) == [["process_vm_readv", "openat2"]]
 
 
 def test_signals_for_programs_leave_the_helper_alone(shell, root):

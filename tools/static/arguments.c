@@ -16,7 +16,7 @@
 /* So many of the caller's arguments stand before those for that letter. */
 static bool arguments_is_given(char letter)
 {
-    return strchr("@0NRC", letter) == NULL;
+    return letter != '@' && letter != '0' && letter != 'N' && letter != 'R' && letter != 'C';
 }
 
 enum {
@@ -180,7 +180,7 @@ static bool arguments_look_at_one(struct arguments *a, struct arguments_path *pa
 
 static bool arguments_is_path(char letter)
 {
-    return strchr("pPQfk", letter) != NULL;
+    return letter == 'p' || letter == 'P' || letter == 'Q' || letter == 'f' || letter == 'k';
 }
 
 /* Of openat2; zero of any other call, and where it cannot be read. */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 
 #include "base/kernel_abi.h"
 #include "base/text.h"
@@ -16,6 +17,7 @@
 #include "kernel.h"
 
 #define WHERE_LINKS 40 /* the kernel follows so many */
+#define WHERE_BEYOND 64
 
 static struct {
     const char *text;
@@ -25,6 +27,12 @@ static struct {
     uint64_t devices[2 * WHERE_ROOTS]; /* also of roots that are not at their own path here */
     unsigned device_count;
 } where_roots;
+
+/* The mount at "/", where most paths are that are in no root. */
+static struct {
+    bool has_no_root;              /* none is on it, nor to be seen there */
+    uint64_t beyond[WHERE_BEYOND]; /* marks of directories whose paths lead to other mounts; a wrong one costs time */
+} where_top;
 
 static void where_note_device(uint64_t device)
 {
@@ -46,25 +54,6 @@ static uint64_t where_device_in(const char *id)
     char *end;
     const unsigned long long device = strtoull(id, &end, 16);
     return *end == '-' ? device : 0;
-}
-
-void where_start(const char *roots, const char *ids)
-{
-    char given[PATH_MAX];
-    where_roots.text = roots;
-    for (const char *at = roots; *at != '\0' && where_roots.count < WHERE_ROOTS; at += *at == ':') {
-        const size_t length = strcspn(at, ":");
-        where_note_device(where_device_in(ids));
-        if (length > 0 && length < sizeof given) {
-            memcpy(given, at, length);
-            given[length] = '\0';
-            if (realpath(given, where_roots.paths[where_roots.count]) != NULL)
-                where_note_mount(where_roots.count++);
-        }
-        at += length;
-        ids += strcspn(ids, ":");
-        ids += *ids == ':';
-    }
 }
 
 /* Another mount than that of a root, of the same file system: what of it is seen there the library tells. */
@@ -112,6 +101,47 @@ static int where_by_what_is_there(const char *text)
     return !S_ISLNK(stat.stx_mode) && where_is_on_another_mount(&stat) ? 0 : -1;
 }
 
+static bool where_is_of_another_type(const char *path)
+{
+    struct statfs there, root;
+    bool is_another = SYS2(SYS_statfs, path, &there) == 0;
+    for (unsigned i = 0; i < where_roots.count && is_another; i++)
+        is_another = SYS2(SYS_statfs, where_roots.paths[i], &root) == 0 && root.f_type != there.f_type;
+    return is_another;
+}
+
+/* One mount may show directories with device numbers of their own, as btrfs does its subvolumes. A file system with the number
+ * of a disk does not, nor does one show a root whose type is another. */
+static void where_note_top(bool are_all_here)
+{
+    struct statx stat;
+    where_top.has_no_root = where_see("/", &stat) == 0 && !where_may_be_seen_by(&stat) && where_is_on_another_mount(&stat) &&
+                            (stat.stx_dev_major != 0 || (are_all_here && where_is_of_another_type("/")));
+}
+
+void where_start(const char *roots, const char *ids)
+{
+    char given[PATH_MAX];
+    bool are_all_here = true;
+    where_roots.text = roots;
+    for (const char *at = roots; *at != '\0' && where_roots.count < WHERE_ROOTS; at += *at == ':') {
+        const size_t length = strcspn(at, ":");
+        where_note_device(where_device_in(ids));
+        if (length > 0 && length < sizeof given) {
+            memcpy(given, at, length);
+            given[length] = '\0';
+            if (realpath(given, where_roots.paths[where_roots.count]) != NULL)
+                where_note_mount(where_roots.count++);
+            else
+                are_all_here = false;
+        }
+        at += length;
+        ids += strcspn(ids, ":");
+        ids += *ids == ':';
+    }
+    where_note_top(are_all_here);
+}
+
 bool where_are_the_roots(const char *roots)
 {
     return strcmp(roots, where_roots.text) == 0;
@@ -149,7 +179,7 @@ static ssize_t where_above(const char *name, char to[PATH_MAX])
 
 int where_text(pid_t tid, int at, const char *path, char to[WHERE_TEXT])
 {
-    char name[CALLER_NAME], base[PATH_MAX] = "";
+    char name[CALLER_NAME], base[PATH_MAX];
     const char *own = itself_after(path);
     struct text text;
     text_init(&text, to, WHERE_TEXT);
@@ -159,6 +189,7 @@ int where_text(pid_t tid, int at, const char *path, char to[WHERE_TEXT])
         text_add(&text, own);
         return text_ok(&text) ? 0 : -ENAMETOOLONG;
     }
+    base[0] = '\0';
     if (path[0] != '/') {
         caller_name_descriptor(tid, at, name);
         ssize_t length = sys_readlinkat(AT_FDCWD, name, base, sizeof base - 1);
@@ -265,19 +296,52 @@ static int where_look(char path[WHERE_TEXT], bool follows)
     return text_ok(&text) ? -1 : 0;
 }
 
+/* By the end of the directory's text, and its length. */
+static uint64_t *where_mark_of(const char *text, size_t length, uint64_t *mark)
+{
+    const char *end = memrchr(text, '/', length);
+    const size_t directory = (size_t)(end - text), size = directory < sizeof *mark ? directory : sizeof *mark;
+    *mark = directory + 1;
+    memcpy(mark, end - size, size);
+    *mark += directory;
+    return &where_top.beyond[(*mark * 0x9e3779b97f4a7c15) >> 58];
+}
+
+/* Does it lead nowhere but through the mount at "/", where no root is? What is no directory, or is not there, takes one call,
+ * since nothing is opened. Nothing is mounted by that (before Linux 6.18 and its fellows, what is to be mounted on use may be).
+ * False says nothing. */
+static bool where_stays_on_top(const char *text, size_t length, bool follows)
+{
+    const struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_CLOEXEC | (follows ? 0 : O_NOFOLLOW),
+                                 .resolve = RESOLVE_NO_XDEV | RESOLVE_NO_MAGICLINKS};
+    uint64_t mark, *beyond = where_mark_of(text, length, &mark);
+    if (!where_top.has_no_root || *beyond == mark)
+        return false;
+    const int fd = (int)SYS4(SYS_openat2, AT_FDCWD, text, &how, sizeof how);
+    if (fd >= 0)
+        sys_close(fd);
+    else if (fd == -EXDEV)
+        *beyond = mark;
+    return fd >= 0 || fd == -ENOTDIR || fd == -ENOENT;
+}
+
+static int where_step(char path[WHERE_TEXT], bool follows)
+{
+    const int how = where_by_what_is_there(path);
+    return how < 0 ? where_look(path, follows) : how;
+}
+
 bool where_is_in_a_root(const char *text, bool follows)
 {
     char path[WHERE_TEXT];
     if (where_says_the_text(text) || where_is_its_own(text))
         return true;
-    if (text[0] != '/' || strlen(text) >= PATH_MAX)
+    const size_t length = strlen(text);
+    if (text[0] != '/' || length >= PATH_MAX || where_stays_on_top(text, length, follows))
         return false;
-    strcpy(path, text);
-    int how = -1;
-    for (int i = 0; i < WHERE_LINKS && how < 0; i++) {
-        how = where_says_the_text(path) || where_is_its_own(path) ? 1 : where_by_what_is_there(path);
-        if (how < 0)
-            how = where_look(path, follows || i > 0);
-    }
+    memcpy(path, text, length + 1);
+    int how = where_step(path, follows);
+    for (int i = 1; i < WHERE_LINKS && how < 0; i++)
+        how = where_says_the_text(path) || where_is_its_own(path) ? 1 : where_step(path, true);
     return how > 0;
 }

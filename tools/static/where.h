@@ -24,5 +24,5 @@ int where_text(pid_t, int at, const char *path, char to[WHERE_TEXT]);
 
 /* Of an absolute text. `follows`: a link at the end is followed. True also where it cannot be told, on another mount of a
  * root's file system, through which the root, or a part of it, may be seen, and where a link on the way leads to what the
- * process that follows it has open, or where it is (itself.h). */
+ * process that follows it has open, or where it is (itself.h). By one thread at a time. */
 bool where_is_in_a_root(const char *text, bool follows);
