@@ -383,6 +383,12 @@ def test_what_a_call_that_has_nothing_to_do_with_the_root_costs(shunt, area, run
     assert calls_of_the_helper(shunt, area, root, f"test -e {path}", path) == [["process_vm_readv", "openat2"]]
 
 
+def test_what_it_costs_to_look_at_an_open_that_makes_nothing(shunt, area, root):
+    script = f"echo hot >file; for i in 1 2 3 4 5 6; do read line <{root}/file; done"
+    found = calls_of_the_helper(shunt, area, root, script, f"{root}/file")
+    assert found and all(calls == ["process_vm_readv", "openat2", "pread64"] for calls in found), found
+
+
 def test_signals_for_programs_leave_the_helper_alone(shell, root):
     """As a batch system sends them to all processes of a job."""
     assert shell(f"echo hot >file; {READ}") == "hot"

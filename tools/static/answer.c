@@ -16,6 +16,7 @@
 
 /* No call has this bit in its flags: execveat looks at the path, and the kernel then refuses the call. */
 #define ANSWER_NO_FLAG 0x40000000
+#define ANSWER_TEMPORARY (O_TMPFILE & ~O_DIRECTORY)
 
 /* A call that may change rights or the root was seen; from then on they are asked for. */
 static atomic_uint answer_rights_may_differ;
@@ -70,20 +71,24 @@ static void answer_pass_on(void)
 
 static void answer_send(int listener, struct seccomp_notif_resp *answer)
 {
-    answer_pass_on();
     SYS3(SYS_ioctl, listener, SECCOMP_IOCTL_NOTIF_SEND, answer); /* ENOENT: the caller was killed */
 }
 
-void answer_error(int listener, uint64_t id, int error)
+static void answer_send_result(int listener, uint64_t id, long result)
 {
-    struct seccomp_notif_resp answer = {.id = id, .error = error};
+    struct seccomp_notif_resp answer = {.id = id, .val = result < 0 ? 0 : result, .error = result < 0 ? (int)result : 0};
     answer_send(listener, &answer);
 }
 
 static void answer_result(int listener, uint64_t id, long result)
 {
-    struct seccomp_notif_resp answer = {.id = id, .val = result < 0 ? 0 : result, .error = result < 0 ? (int)result : 0};
-    answer_send(listener, &answer);
+    answer_pass_on();
+    answer_send_result(listener, id, result);
+}
+
+void answer_error(int listener, uint64_t id, int error)
+{
+    answer_result(listener, id, error);
 }
 
 /* The kernel does it. What it then reads through the caller's pointers may differ from what was read here only if the caller
@@ -91,6 +96,7 @@ static void answer_result(int listener, uint64_t id, long result)
 static void answer_go_on(int listener, uint64_t id)
 {
     struct seccomp_notif_resp answer = {.id = id, .flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE};
+    answer_pass_on();
     answer_send(listener, &answer);
 }
 
@@ -103,14 +109,15 @@ static void answer_or_go_on(int listener, uint64_t id, long code)
 }
 
 /* The descriptor becomes the caller's, as the result. It is closed here before the caller goes on: its own close is to be the
- * last (a program that it wrote may be executed then, what is mounted there be unmounted, and its watchers are told). */
+ * last (a program that it wrote may be executed then, what is mounted there be unmounted, and its watchers are told). What is
+ * to be said is said before, since the descriptor may become the caller's standard error. */
 static void answer_descriptor(int listener, uint64_t id, int fd, uint64_t flags)
 {
     struct seccomp_notif_addfd add = {.id = id, .srcfd = (uint32_t)fd, .newfd_flags = flags & O_CLOEXEC};
     answer_pass_on();
     const long code = SYS3(SYS_ioctl, listener, SECCOMP_IOCTL_NOTIF_ADDFD, &add);
     sys_close(fd);
-    answer_result(listener, id, code);
+    answer_send_result(listener, id, code);
 }
 
 static long answer_errno(long result)
@@ -303,15 +310,21 @@ static bool answer_is_elsewhere(pid_t tid)
     return true;
 }
 
+/* Its umask counts, as in an open only where that may make a file. */
+static bool answer_may_make(const struct arguments *a)
+{
+    return (a->call->how & CALLS_MAKES) && (a->call->kind != CALLS_OPEN || (a->made[2] & (O_CREAT | ANSWER_TEMPORARY)) != 0);
+}
+
 /* With its umask, and not for another user. 0 or -errno. */
 static int answer_take_rights(const struct arguments *a)
 {
-    struct caller_rights rights;
+    struct caller_rights rights = {0};
     const bool asks = atomic_load(&answer_rights_may_differ) != 0;
-    if (!asks && !(a->call->how & CALLS_MAKES))
+    if (!asks && !answer_may_make(a))
         return 0;
-    int code = caller_rights(a->tid, &rights);
-    if (code == 0 && asks && rights.are_others) {
+    int code = asks ? caller_rights(a->tid, &rights) : caller_umask(a->tid, &rights.umask);
+    if (code == 0 && rights.are_others) {
         answer_tell(a->tid,
                     "shunt: a statically linked program changed its user, groups or capabilities, so its calls on paths of a "
                     "root fail with EIO (link it dynamically)\n");

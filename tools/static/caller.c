@@ -13,6 +13,7 @@
 
 #define CALLER_KNOWN 512 /* at most so many threads are remembered, each with a descriptor */
 #define CALLER_STATUS 4096
+#define CALLER_SHORT 256 /* what most texts are shorter than; to read a page takes longer */
 #define CALLER_SHIM "/libshunt_preload.so"
 #define CALLER_LOADER "/ld-linux"
 
@@ -54,7 +55,8 @@ int caller_write(pid_t tid, uint64_t to, const void *from, size_t size)
 long caller_read_text(pid_t tid, uint64_t from, char *to, size_t size)
 {
     for (size_t at = 0; at < size;) {
-        const size_t page = SYS_LEAST_PAGE - (from + at) % SYS_LEAST_PAGE, wanted = page < size - at ? page : size - at;
+        const size_t page = SYS_LEAST_PAGE - (from + at) % SYS_LEAST_PAGE,
+                     room = at == 0 && size > CALLER_SHORT ? CALLER_SHORT : size - at, wanted = page < room ? page : room;
         const long got = caller_move(SYS_process_vm_readv, tid, from + at, to + at, wanted);
         if (got <= 0)
             return got == -EPERM ? -EPERM : -EFAULT;
@@ -281,15 +283,35 @@ static bool caller_lacks_capabilities(pid_t tid, const char *status)
            strcmp(found, caller_own_users) != 0;
 }
 
+static long caller_read_status(pid_t tid, char status[CALLER_STATUS])
+{
+    char name[CALLER_NAME];
+    caller_name(tid, "status", name);
+    return caller_read_file(name, status, CALLER_STATUS);
+}
+
+static mode_t caller_umask_in(const char *status)
+{
+    const long umask = caller_number(status, "\nUmask:", 8);
+    return umask < 0 ? 0 : (mode_t)umask;
+}
+
+int caller_umask(pid_t tid, mode_t *umask)
+{
+    char status[CALLER_STATUS];
+    const long length = caller_read_status(tid, status);
+    if (length >= 0)
+        *umask = caller_umask_in(status);
+    return length < 0 ? (int)length : 0;
+}
+
 int caller_rights(pid_t tid, struct caller_rights *rights)
 {
-    char name[CALLER_NAME], status[CALLER_STATUS];
-    caller_name(tid, "status", name);
-    const long length = caller_read_file(name, status, sizeof status);
+    char status[CALLER_STATUS];
+    const long length = caller_read_status(tid, status);
     if (length < 0)
         return (int)length;
-    const long umask = caller_number(status, "\nUmask:", 8);
-    rights->umask = umask < 0 ? 0 : (mode_t)umask;
+    rights->umask = caller_umask_in(status);
     const bool lacks_some = caller_lacks_capabilities(tid, status);
     rights->are_others = lacks_some || strcmp(caller_rights_in(status), caller_own_rights) != 0;
     return 0;

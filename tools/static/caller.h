@@ -40,6 +40,8 @@ struct caller_rights {
 };
 /* 0 or -errno. */
 int caller_rights(pid_t, struct caller_rights *);
+/* The first of it alone. */
+int caller_umask(pid_t, mode_t *);
 /* May we look only into what allows it? */
 bool caller_can_hide(void);
 /* May it have one more descriptor? -errno: it cannot be told. */

@@ -45,8 +45,21 @@ static bool itself_may_pass_proc(const char *directory)
     return is_there;
 }
 
+/* Of most paths there is none that counts. The kernel looks no further than where nothing is, as at the name of a file in a
+ * branch. */
+static bool itself_may_be_a_link(const char *text, bool follows)
+{
+    const struct open_how how = {.flags = O_PATH | O_CLOEXEC | (follows ? 0 : O_NOFOLLOW), .resolve = RESOLVE_NO_SYMLINKS};
+    const int fd = (int)SYS4(SYS_openat2, AT_FDCWD, text, &how, sizeof how);
+    if (fd >= 0)
+        sys_close(fd);
+    return fd < 0 && fd != -ENOENT && fd != -ENOTDIR;
+}
+
 bool itself_may_be_on_the_way(const char *text, bool follows)
 {
+    if (!itself_may_be_a_link(text, follows))
+        return false;
     char room[PATH_MAX];
     struct path_parts parts;
     path_split(&parts, text);

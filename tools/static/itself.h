@@ -14,7 +14,7 @@
 const char *itself_after(const char *path);
 
 /* May an absolute text, which leads to a root, lead there through such a link? `follows`: one at its end counts. False is
- * certain; of most it is told by one open of the directory, and one readlink. */
+ * certain; of most it is told by one open. */
 bool itself_may_be_on_the_way(const char *text, bool follows);
 
 /* Follows an absolute text by hand. True: such a link was there; the text is what the path means to that thread by now, with
