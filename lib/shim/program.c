@@ -232,6 +232,11 @@ bool program_is_loader(const char *path)
     return strncmp(name, "ld", 2) == 0 && text_find(name, ".so") != NULL;
 }
 
+bool program_is_analyser(const char *path)
+{
+    return program_ends_with(program_base_name(path), VALGRIND_TOOL);
+}
+
 /* Where in the file an address of a loader's is; 0: nowhere. */
 static uint64_t program_offset_of(const struct program_head *from, uint64_t address)
 {
@@ -295,7 +300,7 @@ static bool program_is_glibcs(const char *loader)
  */
 static bool program_loads(const struct program_head *from, const char *name)
 {
-    return program_is_loader(name) || program_ends_with(name, VALGRIND_TOOL) || program_is_named_loader(from);
+    return program_is_loader(name) || program_is_analyser(name) || program_is_named_loader(from);
 }
 
 /* Which loader it asks for is noted. */

@@ -45,6 +45,10 @@ struct program_head {
 /* Is it, by its name, the dynamic loader, which may be executed with a program as its argument? */
 bool program_is_loader(const char *path);
 
+/* Is it, by its name, a tool of valgrind (memcheck-amd64-linux), which is static, loads the program that its arguments name,
+ * and has the loader load the shim into it? */
+bool program_is_analyser(const char *path);
+
 /* Looks into it: it is opened and read once, which others may watch (inotify, fanotify), and not at all if it was before, by
  * this process or one that forked it, and has not changed since: same file, mode, size and times, which were not of a moment
  * ago. A change of what is in it, or another file in its place, changes these, in whichever process, mount or table of

@@ -262,14 +262,33 @@ __attribute__((noinline)) static bool wrap_exec_is_executable(int at, const char
     return sys_statx(at, path, 0, STATX_TYPE, &stat) == 0 && S_ISREG(stat.stx_mode) && SYS3(SYS_faccessat, at, path, X_OK) == 0;
 }
 
+/* One that is looked for as execvp does. */
+static int wrap_exec_prepare_searched(const char *file, int directory, char *const arguments[])
+{
+    struct scratch *scratch = scratch_take();
+    int way = PROGRAM_GOES;
+    char *candidate = scratch != NULL ? scratch->real : NULL;
+    const char *at = strchr(file, '/') != NULL ? NULL : wrap_exec_search_path();
+    if (at == NULL)
+        way = wrap_exec_prepare_one(directory, file, directory, arguments);
+    while (candidate != NULL && wrap_exec_next_candidate(&at, file, candidate)) {
+        wrap_exec_promote_one(directory, candidate);
+        if (!wrap_exec_is_executable(directory, candidate))
+            continue;
+        way = wrap_exec_prepare_one(directory, candidate, directory, arguments);
+        if (way != WRAP_EXEC_MISSING)
+            break;
+    }
+    scratch_give(scratch);
+    return way;
+}
+
 /* The dynamic loader, as a program, opens the program that it is told to run: the first argument that is no option. Not
  * inlined: it is not on the stack of what comes before it. */
-__attribute__((noinline)) static void wrap_exec_prepare_argument(const char *file, int directory, char *const arguments[])
+__attribute__((noinline)) static void wrap_exec_prepare_loaded(int directory, char *const arguments[])
 {
     static const char valued[][24] = {"--library-path",         "--inhibit-rpath",    "--audit", "--preload", "--argv0",
                                       "--glibc-hwcaps-prepend", "--glibc-hwcaps-mask"};
-    if (!program_is_loader(file) || arguments == NULL || arguments[0] == NULL)
-        return;
     size_t at = 1;
     while (arguments[at] != NULL && strncmp(arguments[at], "--", 2) == 0) {
         bool has_value = false;
@@ -279,6 +298,33 @@ __attribute__((noinline)) static void wrap_exec_prepare_argument(const char *fil
     }
     if (arguments[at] != NULL)
         wrap_exec_prepare_one(directory, arguments[at], directory, nothing_handed);
+}
+
+/* A tool of valgrind does so, too, along PATH, and reads and writes files of its own: .valgrindrc here, and those that its
+ * options name (--suppressions=FILE, --log-file=FILE), none of which is a word by itself. */
+__attribute__((noinline)) static void wrap_exec_prepare_analysed(int directory, char *const arguments[])
+{
+    size_t at = 1;
+    wrap_exec_promote_one(directory, ".valgrindrc");
+    for (; arguments[at] != NULL && arguments[at][0] == '-' && strcmp(arguments[at], "--") != 0; at++) {
+        const char *value = strchr(arguments[at], '=');
+        if (value != NULL)
+            wrap_exec_promote_one(directory, value + 1);
+    }
+    at += arguments[at] != NULL && strcmp(arguments[at], "--") == 0;
+    if (arguments[at] != NULL)
+        wrap_exec_prepare_searched(arguments[at], directory, nothing_handed);
+}
+
+/* What a program that loads others is told to load. */
+static void wrap_exec_prepare_argument(const char *file, int directory, char *const arguments[])
+{
+    if (arguments == NULL || arguments[0] == NULL)
+        return;
+    if (program_is_loader(file))
+        wrap_exec_prepare_loaded(directory, arguments);
+    else if (program_is_analyser(file))
+        wrap_exec_prepare_analysed(directory, arguments);
 }
 
 static int wrap_exec_prepare_all(int at, const char *path, int directory, char *const arguments[])
@@ -305,24 +351,11 @@ enum program_way exec_prepare(int at, const char *path, int directory, char *con
 
 enum program_way exec_prepare_along_path(const char *file, int directory, char *const arguments[])
 {
-    int saved = errno, way = PROGRAM_GOES;
+    int saved = errno;
     if (!process_has_roots())
         return PROGRAM_GOES;
-    struct scratch *scratch = scratch_take();
-    char *candidate = scratch != NULL ? scratch->real : NULL;
-    const char *at = strchr(file, '/') != NULL ? NULL : wrap_exec_search_path();
-    if (at == NULL)
-        way = wrap_exec_prepare_one(directory, file, directory, arguments);
+    const int way = wrap_exec_prepare_searched(file, directory, arguments);
     wrap_exec_prepare_argument(file, directory, arguments);
-    while (candidate != NULL && wrap_exec_next_candidate(&at, file, candidate)) {
-        wrap_exec_promote_one(directory, candidate);
-        if (!wrap_exec_is_executable(directory, candidate))
-            continue;
-        way = wrap_exec_prepare_one(directory, candidate, directory, arguments);
-        if (way != WRAP_EXEC_MISSING)
-            break;
-    }
-    scratch_give(scratch);
     errno = saved;
     return wrap_exec_way(way);
 }

@@ -246,6 +246,36 @@ def test_make_builds_a_c_project_in_parallel(pair, area):
     pair.assert_equal()
 
 
+ANALYSED = r"""
+cat >program.c <<'END'
+#include <stdio.h>
+int main(int count, char **words)
+{
+    FILE *file = fopen("made", "w");
+    fprintf(file, "%d %s\n", count, words[count - 1]);
+    return fclose(file) + rename("made", words[count - 1]);
+}
+END
+gcc -o program program.c; mkdir bin; cp program bin/on_path; cp program bin/linked; ln -s bin/linked link
+printf '#!/bin/sh\n./program three\n' >script; chmod +x script
+analysed() { valgrind -q "$@" 2>&1 || echo "status $?"; }
+analysed ./program one
+PATH=$ROOT/bin:$PATH analysed --tool=none -- on_path two
+touch log; analysed --tool=none --log-file=log $ROOT/script
+printf '{\n own\n Memcheck:Leak\n fun:malloc\n}\n' >rules; analysed --suppressions=rules ./link four
+analysed --tool=none none/such
+echo --suppressions=none/such >.valgrindrc; analysed ./program five | grep -c none/such
+cat one two three four; ls -A
+"""
+
+
+@pytest.mark.unsanitized
+def test_valgrind_runs_a_program_that_was_just_built(native_and_shunt):
+    native, shunt = native_and_shunt(ANALYSED, any_content=("log",))
+    assert native.startswith("valgrind: none/such: No such file or directory\nstatus 127\n")
+    assert_equal_text(native, shunt)
+
+
 FIO = """
 options="--directory=$ROOT/fio --nrfiles=1500 --filesize=4k --numjobs=2 --openfiles=1 --fallocate=none"
 mkdir fio
