@@ -615,7 +615,7 @@ class Locked:
 LOCKED = (Locked("OCFS2", 3_398, 13.7 - 4.8, 10.7 - 0.07), Locked("GFS2", 4_939, 3.0 - 2.6, 0.0))
 
 
-def on_locks(machine, options):
+def on_locks(machine):
     """Rows: file system, microseconds of a packet and of a request of the disk; creates/s natively and under shunt."""
     rows = []
     print("\ntwo nodes of a file system with locks, creates/s in one directory")
@@ -649,7 +649,7 @@ def main():
     worst = print_comparison(rows)
     figures, names = extrapolate(machine, NODES[:4] if options.quick else NODES, options)
     pays = break_even(machine, NODES[1:2] if options.quick else NODES[1:6], options)
-    locks = on_locks(machine, options)
+    locks = on_locks(machine)
     if options.out:
         told["compared"] = [row[:4] for row in rows]
         told["simulated"] = {"names": names, "rows": figures, "clients": options.clients, "wire": options.wire}

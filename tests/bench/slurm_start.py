@@ -10,7 +10,6 @@ the same by steps, `srun shunt start` and `srun shunt exec --wait`, then `shunt 
 Without --dir it measures below TMPDIR: each node has a /dev/shm of its own, and the root is to be one for all."""
 
 import contextlib
-import os
 import pathlib
 import shutil
 import sys

@@ -2,8 +2,6 @@
 # SPDX-FileCopyrightText: The shunt authors
 """Who lists the mirrors of a directory that is loaded: each daemon those of its own node, and a share of those of absent nodes."""
 
-import os
-import pathlib
 
 import pytest
 

@@ -18,7 +18,7 @@ import threading
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "node"))
 
-from odd_file_system import (CREATE, GETATTR, LINK, LOOKUP, MKDIR, MKNOD, RENAME, RMDIR, UNLINK, FileSystem,  # noqa: E402
+from odd_file_system import (CREATE, GETATTR, LINK, MKDIR, MKNOD, RENAME, RMDIR, UNLINK, FileSystem,  # noqa: E402
                              Node, mounted)
 
 LONG = 1_000_000

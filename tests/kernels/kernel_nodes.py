@@ -24,7 +24,6 @@ for CephFS its servers."""
 import json
 import os
 import pathlib
-import shlex
 import shutil
 import signal
 import socket

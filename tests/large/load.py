@@ -6,7 +6,7 @@ speed is not of interest here."""
 import functools
 import re
 
-from suite import HERE, Suite
+from suite import Suite
 
 # From a name in postmark's report to a number in it: what it did, not how fast.
 COUNTS = re.compile(r"^\s*(\d+) (created|read|appended|deleted)|(Creation alone|Mixed with transactions|Deletion alone)"

@@ -6,7 +6,6 @@ there, each file once; what cannot be shown `shunt fsck` finds, and gets back.""
 
 import json
 import os
-import pathlib
 import shutil
 import subprocess
 

@@ -18,7 +18,7 @@ import time
 
 import pytest
 
-from conftest import (HERE, IS_SUPERUSER, PYTHON, Shunt, assert_plain, environment, is_running, kill_daemon,
+from conftest import (IS_SUPERUSER, PYTHON, Shunt, assert_plain, environment, is_running, kill_daemon,
                       redirected_files, run, standing_still, supervisor_of, wait_until)
 from immutable import immutable
 from union_on_disk import Union, beating_elsewhere, scontrol, session_of

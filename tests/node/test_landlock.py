@@ -8,7 +8,6 @@ import pytest
 
 from conftest import PYTHON, assert_equal_text
 
-ADD_RULE = 444 + 1
 
 
 def version():

@@ -4,12 +4,11 @@
 systems, two mounts, and for directories."""
 
 import re
-import subprocess
 import sys
 
 import pytest
 
-from conftest import HERE, IS_SUPERUSER, PYTHON, assert_equal_text, assert_plain, environment, run
+from conftest import HERE, IS_SUPERUSER, PYTHON, assert_equal_text, assert_plain, run
 
 PROGRAM = HERE / "two_roots.py"
 REFUSED = re.compile(r"^(rename|noreplace|exchange) .*(directory|full).* = EXDEV \|")

@@ -64,7 +64,7 @@ def tell(call, one, other):
 
 
 def cases():
-    for number, (call, old, new) in enumerate(itertools.product(CALLS, KINDS, KINDS)):
+    for call, old, new in itertools.product(CALLS, KINDS, KINDS):
         yield call, old, new, f"{call}-{old}-onto-{new}"
 
 

@@ -189,7 +189,6 @@ static void place_fill(char *text, size_t size, size_t before, const struct name
 void place_enter(struct place *place, enum place_base base, const struct name *name)
 {
     const char *cwd;
-    place->name = name;
     place->at = place_fd(base);
     size_t before = place_before(place->text, sizeof place->text, base, place->at, &cwd);
     if (name->traits & NAME_OUTSIDE)

@@ -45,7 +45,6 @@ enum place_base {
 struct place {
     int at;
     const char *path;
-    const struct name *name;
     char text[8192];
 };
 

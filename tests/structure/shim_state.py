@@ -6,7 +6,6 @@
 Reads the objects of lib/shim in a build directory. The exit status is 1 if one other than that of state.c holds a static or
 global variable that is not constant, of the process or of a thread, unless WRITE_ONCE names it; each is printed."""
 
-import pathlib
 import re
 import subprocess
 import sys

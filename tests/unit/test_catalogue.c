@@ -38,12 +38,11 @@ static struct catalogue_stamp stamp_of_number(uint64_t number, int64_t time)
 struct some_names {
     struct catalogue_name *at;
     char (*text)[NAME_SIZE];
-    size_t count;
 };
 
 static struct some_names names_made(uint64_t number, int64_t version, size_t count)
 {
-    struct some_names names = {malloc((count + 1) * sizeof *names.at), malloc((count + 1) * NAME_SIZE), count};
+    struct some_names names = {malloc((count + 1) * sizeof *names.at), malloc((count + 1) * NAME_SIZE)};
     for (size_t i = 0; i < count; i++) {
         /* In an order that is not theirs. */
         const size_t each = count - 1 - i;

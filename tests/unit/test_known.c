@@ -230,7 +230,6 @@ Test(known, permissions_of_the_directory_itself_make_a_copy_private)
 
 struct lister {
     struct union_root root;
-    struct known *known;
     volatile bool *ended;
     uint64_t listed;
 };
@@ -279,7 +278,7 @@ Test(known, threads_list_while_it_is_written_and_grows)
     cr_assert_eq(known_record(LEAF, 0), 1);
     struct known *known = make_known(live, KNOWN_FIRST);
     for (int i = 0; i < LISTERS; i++) {
-        listers[i] = (struct lister){.known = known, .ended = &ended};
+        listers[i] = (struct lister){.ended = &ended};
         cr_assert_eq(union_root_init(&listers[i].root, root.path, 0), 0);
         listers[i].root.source = known_source(known);
         cr_assert_eq(pthread_create(&threads[i], NULL, list_on, &listers[i]), 0);

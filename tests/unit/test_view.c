@@ -378,7 +378,6 @@ Test(view, a_listing_of_what_was_read_again_meanwhile_says_so)
 #define KEPT 200
 
 struct kept {
-    struct dirid dir;
     unsigned told[KEPT];
     uint64_t last;
     bool wrong;
@@ -409,7 +408,7 @@ static int list_patiently(struct view *view, struct dirid dir, index_each *of_ea
 /* 0, or what is wrong. */
 static int look_once(struct view *view, unsigned which, bool lists)
 {
-    struct kept kept = {.dir = one};
+    struct kept kept = {0};
     struct view_found found;
     char name[16];
     snprintf(name, sizeof name, "n%u", which % KEPT);
