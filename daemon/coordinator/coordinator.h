@@ -36,13 +36,12 @@ struct coordinator_call {
     uint32_t epoch;  /* in this one of the route's */
     uint64_t client; /* that is to be answered, */
     uint32_t qp, tag;
-    uint64_t operation; /* or which operation goes on, */
-    void *job;          /* or which job */
+    uint64_t operation; /* or which operation goes on */
     uint32_t size;
     uint8_t bytes[]; /* the question */
 };
 
-/* Asks; `coordinator request` says what done needs of it (client, queue pair, tag, operation, job) and may be NULL like `done`.
+/* Asks; `coordinator request` says what done needs of it (client, queue pair, tag, operation) and may be NULL like `done`.
  * 0 or a fatal -errno. */
 int coordinator_submit(struct shuntd *, const struct message *, coordinator_done *done, const struct coordinator_call *);
 /* The same for a client's request, which is answered with the result. */

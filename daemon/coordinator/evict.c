@@ -181,7 +181,6 @@ struct eviction {
     struct coordinator_request *question;
     struct dirid id;
     uint32_t epoch; /* of the route, when it began */
-    bool agreed;
 };
 
 static int evict_end(struct shuntd *shuntd, struct eviction *eviction, int result)

@@ -41,7 +41,6 @@ struct handing {
     struct dirid dir;
     uint16_t to[RECORD_SHARDS]; /* the receivers */
     size_t count;
-    struct text *gone; /* names that went, each with a zero after it */
     int code;
 };
 

@@ -15,7 +15,7 @@
 #define NEAR 2        /* words in which an item may be other than one before so that no better one is looked for */
 
 enum pack_client { CLIENT_SAME, CLIENT_NEXT, CLIENT_OTHER, CLIENT_KINDS };
-enum pack_bytes { BYTES_SAME, BYTES_LITERAL, BYTES_RUNS, BYTES_KINDS };
+enum pack_bytes { BYTES_SAME, BYTES_LITERAL, BYTES_RUNS };
 enum pack_control { CONTROL_CLIENT = 3, CONTROL_FIELDS = 4, CONTROL_SIZE = 8 };
 
 _Static_assert(PACK_REFERENCES == 1 << (BYTES_SHIFT - BACK_SHIFT), "the control byte names each");

@@ -182,11 +182,6 @@ void peers_set_self(struct peers *peers, const struct frame_self *self)
         peers_renew(peers, peers->members[peers->numbers[i]]);
 }
 
-uint64_t peers_epoch(const struct peers *peers)
-{
-    return peers->self.epoch;
-}
-
 bool peers_knows(const struct peers *peers, uint16_t member)
 {
     return peers->members[member] != NULL;

@@ -36,7 +36,6 @@ int peers_address(const struct peers *, uint8_t *to, size_t *size);
 
 /* This daemon, in which epoch. */
 void peers_set_self(struct peers *, const struct frame_self *);
-uint64_t peers_epoch(const struct peers *);
 /* A member, as the session tells it; known ones are left as they are. 0 or -errno. */
 int peers_add(struct peers *, uint16_t member, uint64_t instance, const uint8_t *address, size_t size);
 /* It is no member any more. */

@@ -126,8 +126,7 @@ static int collective_end_here(struct shuntd *shuntd, struct collective *collect
                                        .page = collective->page,
                                        .used = collective->used,
                                        .limit = collective->limit,
-                                       .lost = collective->lost,
-                                       .hops = collective->hops};
+                                       .lost = collective->lost};
     if (collective->hops > shuntd->counts.max_hops)
         shuntd->counts.max_hops = collective->hops;
     return collective->done != NULL ? collective->done(shuntd, collective->context, &end) : 0;

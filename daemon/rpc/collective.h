@@ -22,8 +22,7 @@ struct collective_end {
     const char *page;
     size_t used;
     uint64_t limit;
-    bool lost;     /* a daemon that was to answer is gone */
-    unsigned hops; /* messages on the longest way, there and back */
+    bool lost; /* a daemon that was to answer is gone */
 };
 typedef int collective_done(struct shuntd *, void *context, const struct collective_end *);
 

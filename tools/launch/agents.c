@@ -106,7 +106,7 @@ static void agents_take_failure(struct agents *agents, const struct agents_membe
     const char *node = member->count == 1 ? agents->nodes->names[member->first] : name;
     if (agents->helps) /* its end says it */
         return;
-    agents->failed = agents->told = true;
+    agents->failed = true;
     error_report("node %s: no daemon could be started there, so the job is not run (see the message above, and run 'shunt "
                  "doctor' on that "
                  "node)",
@@ -213,7 +213,7 @@ static void agents_complain_unreached(const struct agents *agents, const struct 
                 agents->nodes->names[i], member->words.at[0], member->words.at[0]);
 }
 
-static void agents_complain_lost(struct agents *agents, const struct agents_member *member)
+static void agents_complain_lost(const struct agents *agents, const struct agents_member *member)
 {
     for (size_t i = member->first; i < member->first + member->count; i++)
         if (!agents->serves[i])
@@ -224,7 +224,6 @@ static void agents_complain_lost(struct agents *agents, const struct agents_memb
     if (member->served == member->count)
         error_report("node %s%s: '%s' has ended, so its daemon may have ended, too (run 'shunt status')",
                      agents->nodes->names[member->first], member->count > 1 ? " and others" : "", member->words.at[0]);
-    agents->told = true;
 }
 
 static void agents_reap_member(struct agents *agents, struct agents_member *member)

@@ -56,8 +56,8 @@ struct agents {
     struct agents_node *named; /* those that serve */
     bool helps;                /* as that of the plan */
     size_t named_count;
-    struct agent_counts counts;   /* of the nodes that told */
-    bool failed, told, dismissed; /* something went wrong; that was said; all were told to end */
+    struct agent_counts counts; /* of the nodes that told */
+    bool failed, dismissed;     /* something went wrong; all were told to end */
 };
 
 /* Pure: adds the command that brings agents to the nodes from `first` on, on other hosts. */
