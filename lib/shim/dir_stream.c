@@ -291,7 +291,7 @@ static int dir_stream_list_names(const struct listing_at *at, struct filling *fi
     for (int i = 0; code == -ESTALE && i < LOADS_MAX; i++) {
         *filling = before;
         code = dir_stream_list_some(at, filling);
-        int loaded = code == -ESTALE ? directory_load(at->fd, "", AT_EMPTY_PATH, at->root, at->id) : 1;
+        int loaded = code == -ESTALE ? directory_load(at->fd, at->root, at->id) : 1;
         if (loaded != 1)
             return dir_stream_is_removed(at->fd) ? 0 : loaded < 0 ? loaded : -EIO;
     }

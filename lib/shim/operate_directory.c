@@ -29,12 +29,12 @@ static int operate_directory_load_with(struct scratch *scratch, struct names_roo
     return code;
 }
 
-int directory_load(int at, const char *path, int flags, struct names_root *root, struct dirid id)
+int directory_load(int fd, struct names_root *root, struct dirid id)
 {
     struct scratch *scratch = scratch_take();
     if (scratch == NULL)
         return -ENOMEM;
-    int code = operate_directory_load_with(scratch, root, id, at, path, flags, false);
+    int code = root_of_load(root, fd, id, scratch->real, false);
     scratch_give(scratch);
     return code;
 }

@@ -39,9 +39,8 @@ void directory_inherits(int fd); /* after somebody else may have changed those o
 void directory_renamed(const char *from, const char *to);  /* after a native rename: it may be one above a root */
 int directory_settle(int at, const char *path, int flags); /* before its times are set */
 int directory_watch(int at, const char *path, int flags);  /* before somebody waits for its events */
-/* Has a directory of a root (at, path, flags of statx) loaded: 1, 0: it is not beneath it any more, or
- * -errno. */
-int directory_load(int at, const char *path, int flags, struct names_root *, struct dirid);
+/* Has an open directory of a root loaded: 1, 0: it is not beneath it any more, or -errno. */
+int directory_load(int fd, struct names_root *, struct dirid);
 int directory_sync(int fd); /* after its fsync */
 /* A root has a directory in it that the application does not see: its link does not count. */
 bool directory_is_root(uint64_t device, uint64_t inode);

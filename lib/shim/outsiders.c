@@ -180,7 +180,7 @@ static int outsiders_compare_all(struct outsiders *o)
         do
             code = names_list(o->root, o->id, &from, OUTSIDERS_TEXT, outsiders_compare, o);
         while (code == 0 && from != 0);
-        int loaded = code == -ESTALE ? directory_load(o->fd, "", AT_EMPTY_PATH, o->root, o->id) : 1;
+        int loaded = code == -ESTALE ? directory_load(o->fd, o->root, o->id) : 1;
         if (loaded != 1)
             return loaded < 0 ? loaded : -EIO;
     }

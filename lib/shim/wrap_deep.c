@@ -168,7 +168,7 @@ __attribute__((noinline)) static bool wrap_deep_is_of_caller(const char *path, c
 static void wrap_deep_promote(const char *path)
 {
     if (path != NULL && strchr(path, '/') != NULL)
-        exec_promote_file(AT_FDCWD, path);
+        exec_promote_file(path);
 }
 
 WRAPPER void *dlopen(const char *path, int flags)

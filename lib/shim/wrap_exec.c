@@ -43,11 +43,11 @@ static void wrap_exec_promote_one(int at, const char *path)
         wrap_exec_promote_found(at, path);
 }
 
-void exec_promote_file(int at, const char *path)
+void exec_promote_file(const char *path)
 {
     int saved = errno;
     if (process_has_roots())
-        wrap_exec_promote_one(at, path);
+        wrap_exec_promote_one(AT_FDCWD, path);
     errno = saved;
 }
 

@@ -11,7 +11,7 @@
 #include "shim/program.h"
 
 /* Moves a file that is in a branch to the trunk. If it fails the file is not found, and the caller hears of it. Keeps errno. */
-void exec_promote_file(int at, const char *path);
+void exec_promote_file(const char *path);
 
 /* What an exec that failed with `error` (positive) says of that path: where the kernel missed its parent, a
  * file in a branch may have been in the way, ENOTDIR. */

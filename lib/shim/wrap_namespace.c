@@ -73,7 +73,7 @@ WRAPPER void *dlmopen(Lmid_t space, const char *path, int flags)
 {
     if (path != NULL && process_has_roots()) {
         if (strchr(path, '/') != NULL)
-            exec_promote_file(AT_FDCWD, path);
+            exec_promote_file(path);
         if (space == LM_ID_NEWLM) {
             interrupts_will_be_handled(); /* by another libc, for all that is seen here */
             space = wrap_namespace_prepared(path);
