@@ -107,8 +107,11 @@ static struct option line_letters_at(const struct line *line, size_t at)
     return option;
 }
 
+/* A word that begins with no dash is of no kind: the value of an option that is not known. */
 static struct option line_option_at(const struct line *line, size_t at)
 {
+    if (line->words[at][0] != '-')
+        return (struct option){.words = 1};
     const char *word = line->words[at], *name = word + 1 + (word[1] == '-'), *equals = strchr(name, '=');
     if (line_launchers[line->kind].letters && word[1] != '-')
         return line_letters_at(line, at);
@@ -128,10 +131,10 @@ static const char *line_value_of(const struct line *line, size_t at, const struc
     return option->words > 1 ? line->words[at + 1] : "";
 }
 
-static bool line_is_named(const char *text, const char *name)
+static bool line_names_preload(const char *text)
 {
-    size_t length = strlen(name);
-    return !strncmp(text, name, length) && (text[length] == '\0' || text[length] == '=' || text[length] == ',');
+    const size_t length = strlen(PRELOAD);
+    return !strncmp(text, PRELOAD, length) && (text[length] == '\0' || text[length] == '=' || text[length] == ',');
 }
 
 static void line_take_preload(struct line *line, const char *value, size_t length)
@@ -143,7 +146,7 @@ static void line_take_preload(struct line *line, const char *value, size_t lengt
 static void line_see_variable(struct line *line, size_t at, const struct option *option)
 {
     const char *value = line_value_of(line, at, option);
-    if (!line_is_named(value, PRELOAD))
+    if (!line_names_preload(value))
         return;
     if (value[sizeof PRELOAD - 1] == '=')
         line_take_preload(line, value + sizeof PRELOAD, strlen(value + sizeof PRELOAD));
@@ -154,7 +157,7 @@ static void line_see_variable(struct line *line, size_t at, const struct option 
 static void line_see_export(struct line *line, const char *list)
 {
     for (; list; list = strchr(list, ',') ? strchr(list, ',') + 1 : NULL)
-        if (line_is_named(list, PRELOAD) && list[sizeof PRELOAD - 1] == '=')
+        if (line_names_preload(list) && list[sizeof PRELOAD - 1] == '=')
             line_take_preload(line, list + sizeof PRELOAD, strcspn(list + sizeof PRELOAD, ","));
 }
 
@@ -222,9 +225,7 @@ int line_each_value(const struct line *line, const struct line_part *part, unsig
 {
     int count = 0;
     for (size_t at = part->begin, next; at < part->program && count >= 0; at = next) {
-        struct option option = {.words = 1};
-        if (line->words[at][0] == '-')
-            option = line_option_at(line, at);
+        const struct option option = line_option_at(line, at);
         next = at + option.words;
         if (option.kind && option.kind->what & what)
             count = take(context, line_value_of(line, at, &option)) < 0 ? -1 : count + 1;
@@ -264,7 +265,7 @@ static void line_format_list(const char *list, char *to)
     for (const char *item = list; *item;) {
         size_t length = strcspn(item, ",");
         bool is_none = (length == 4 && !memcmp(item, "NONE", 4)) || (length == 3 && !memcmp(item, "NIL", 3));
-        if (length > 0 && !is_none && !line_is_named(item, PRELOAD)) {
+        if (length > 0 && !is_none && !line_names_preload(item)) {
             at = mempcpy(at, item, length);
             *at++ = ',';
         }
@@ -300,21 +301,17 @@ static void line_add_export(const char *list, const struct line_variable *variab
 static bool line_is_ours(const struct line *line, size_t at, const struct option *option)
 {
     unsigned what = option->kind ? option->kind->what : 0;
-    return what & LINE_EXPORT || (what & LINE_VARIABLE && line_is_named(line_value_of(line, at, option), PRELOAD));
+    return what & LINE_EXPORT || (what & LINE_VARIABLE && line_names_preload(line_value_of(line, at, option)));
 }
 
 static const char *line_export_of(const struct line *line, const struct line_part *part)
 {
     const char *list = line->exported ? line->exported : "ALL";
-    for (size_t at = part->begin; at < part->program;) {
-        if (line->words[at][0] != '-') {
-            at++;
-            continue;
-        }
-        struct option option = line_option_at(line, at);
+    for (size_t at = part->begin, next; at < part->program; at = next) {
+        const struct option option = line_option_at(line, at);
+        next = at + option.words;
         if (option.kind && option.kind->what & LINE_EXPORT)
             list = line_value_of(line, at, &option);
-        at += option.words;
     }
     return list;
 }
@@ -322,9 +319,7 @@ static const char *line_export_of(const struct line *line, const struct line_par
 static void line_add_options(const struct line *line, const struct line_part *part, struct arguments *to)
 {
     for (size_t at = part->begin, next; at < part->program; at = next) {
-        struct option option = {.words = 1};
-        if (line->words[at][0] == '-')
-            option = line_option_at(line, at);
+        const struct option option = line_option_at(line, at);
         next = at + option.words;
         for (size_t i = at; i < next && !line_is_ours(line, at, &option); i++)
             arguments_add(to, line->words[i]);
@@ -355,9 +350,7 @@ void line_carry(const struct line *line, struct arguments *to)
 {
     const struct line_part *part = &line->part[0];
     for (size_t at = part->begin, next; at < part->program; at = next) {
-        struct option option = {.words = 1};
-        if (line->words[at][0] == '-')
-            option = line_option_at(line, at);
+        const struct option option = line_option_at(line, at);
         next = at + option.words;
         for (size_t i = at; i < next && option.kind && option.kind->what & LINE_CARRY; i++)
             arguments_add(to, line->words[i]);
