@@ -186,7 +186,7 @@ static bool main_goes_on(struct shuntd *shuntd)
  * more to do, or main is to sleep otherwise. What other rooms say of main's thread is said of whose turn it is. */
 static struct {
     pthread_mutex_t lock;
-    uint64_t until; /* main sleeps, as sleep_end; 0: it does not */
+    uint64_t until; /* main sleeps, as main_sleep_end; 0: it does not */
     bool awaited;   /* ... heeding notices */
     int code;       /* 0, or the fatal -errno of a batch */
 } turn = {.lock = PTHREAD_MUTEX_INITIALIZER};

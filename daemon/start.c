@@ -46,7 +46,7 @@
 #include "union/placement.h"
 #include "user_watch.h"
 
-#define INDEX_SIZE (64ull << 30) /* the most it may grow to; about 200 bytes a name are used */
+#define INDEX_SIZE (64ull << 30) /* the most it may grow to; a name of 16 bytes takes 48 to 96 (FORMAT.md) */
 #define INDEX_LEAST (16ull << 20)
 #define DISK_THREADS 4
 #define PULSE_THREADS 2 /* one heartbeats, one looks at others, which may take long where one of them hangs */

@@ -172,7 +172,7 @@ int delegation_continue(struct shuntd *shuntd, struct dirid id)
     return code == 0 ? delegation_give_back(shuntd, id, number) : code;
 }
 
-/* From now on nobody begins anything in it: LOAD waits (ops_load). What was begun comes to its end. */
+/* From now on nobody begins anything in it: LOAD waits (load_request). What was begun comes to its end. */
 int delegation_give_up(struct shuntd *shuntd, struct home_dir *dir)
 {
     int code = reply_forget_dir(shuntd, dir);

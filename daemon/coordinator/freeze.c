@@ -106,7 +106,7 @@ static int freeze_thawed(struct shuntd *shuntd, void *context, const struct coll
     int code = 0;
     free(context);
     dir->coordinator->in_request = false;
-    if (route_lacks_home(&shuntd->route, &shuntd->session)) { /* coordinator_call_again comes back to it */
+    if (route_lacks_home(&shuntd->route, &shuntd->session)) { /* coordinator_resume_all comes back to it */
         list_append(&dir->coordinator->queued, &freeze.question->link);
         return 0;
     }

@@ -131,7 +131,7 @@ static int load_end(struct shuntd *shuntd, struct load_job *load, int result)
     struct coordinator_request *question = load_take_question(dir);
     const bool has_moved = result == 0 && dir->coordinator->loaded && strcmp(dir->path, load->path) != 0;
     load_destroy(load);
-    if (route_lacks_home(&shuntd->route, &shuntd->session)) { /* coordinator_call_again comes back to it */
+    if (route_lacks_home(&shuntd->route, &shuntd->session)) { /* coordinator_resume_all comes back to it */
         if (question != NULL)
             list_append(&dir->coordinator->queued, &question->link);
         return 0;

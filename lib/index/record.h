@@ -72,7 +72,7 @@ bool record_type_is_known(uint8_t type);
 struct record_entry {
     uint8_t type;    /* DT_REG and so on */
     uint8_t state;   /* enum record_state */
-    uint16_t branch; /* 0 is the trunk, else the number of a record_branch */
+    uint16_t branch; /* 0 is the trunk, else the number of a branch of the index */
     uint32_t leaf;   /* of the mirror in that branch; 0 in the trunk */
     uint64_t ino;    /* 0 while pending */
 };

@@ -29,7 +29,7 @@ struct view {
     uint64_t last_dir, last_branch;
 };
 
-/* Reading next to the writer: what was read between the two is of one moment if settled_still says so. */
+/* Reading next to the writer: what was read between the two is of one moment if view_settled_still says so. */
 
 static bool view_settled_still(const struct table_map *map, uint64_t changes)
 {

@@ -21,7 +21,7 @@ struct fdcache_kept {
     uint64_t ino;
 };
 
-/* Written once, by the thread that has taken its key (FDCACHE_TAKEN); what is published never changes. */
+/* Written once, by the thread that has taken its key (TAKEN in fdcache.c); what is published never changes. */
 struct fdcache_entry {
     struct fdcache_kept kept;
     size_t length;

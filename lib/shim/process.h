@@ -12,7 +12,7 @@
 
 #include "shim/state.h"
 
-/* Resolves the real functions and reads the environment, once. Every wrapper calls process_ready first: an
+/* Resolves the real functions and reads the environment, once. Every wrapper calls process_has_roots first: an
  * allocator or an audit library can come before our constructor. */
 void process_start(char *const environment[]);
 

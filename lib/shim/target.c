@@ -311,7 +311,7 @@ __attribute__((noinline)) static int target_read_long_link(int at, char *path, s
 
 /* What /proc calls links are the files themselves, which the kernel follows to; their text is only a
  * description. But a path that begins there may lead out of it (/proc/self/cwd/link). The parent's text is
- * in the scratch, as find_parent left it. */
+ * in the scratch, as target_find_parent left it. */
 static bool target_is_in_proc(const struct target *t)
 {
     struct statfs fs;

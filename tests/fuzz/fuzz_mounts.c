@@ -11,7 +11,7 @@
 
 static int memory = -1;
 
-/* As find_both does, from a file of these bytes. */
+/* As mounts_find_both does, from a file of these bytes. */
 static bool fuzz_mounts_find(struct search *s, const uint8_t *bytes, size_t size)
 {
     int missing = 2;

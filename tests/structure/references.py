@@ -3,8 +3,8 @@
 # SPDX-FileCopyrightText: The shunt authors
 """references.py [TOP]: what comments refer to is there.
 
-Prints each file of the project that a comment or a document names and that is not in the tree, and each function that the model of
-the home protocol (daemon/home/names.pml) says it models and that no source has. Exit status 1 if there are any."""
+Prints each file of the project that a comment or a document names and that is not in the tree, and each function that a comment names
+and that no source has. Exit status 1 if there are any."""
 
 import pathlib
 import re
@@ -14,10 +14,14 @@ import sys
 CODE = (".c", ".h", ".pml")
 # Files of others, which comments name as the source of a fact.
 OTHERS = {"util_wait.c", "lmdb.h", "fs/namei.c", "linux/landlock.h", "linux/magic.h", "lustre_user.h", "fs/ceph/ioctl.h", "ctype.h"}
+# Functions, fields and settings of the kernel and of libc, likewise.
+OTHERS_NAMES = {"current_time", "do_linkat", "do_renameat2", "fid_type", "filename_create", "filename_lookup", "filename_parentat",
+                "gnu_dev_makedev", "ioprio_set", "last_type", "may_create_in_sticky", "may_delete", "mmap_base", "nfs_check_verifier",
+                "nfs_compare_mount_options", "no_new_privs", "pthread_cancel", "seq_cst", "stack_guard_gap", "vfs_link", "vfs_rename"}
 COMMENT = re.compile(r"/\*.*?\*/", re.S)
 DOCUMENT = re.compile(r"(^|/)[\w.-]+\.(md|[1-8])$|^NEWS$")
 FILE = re.compile(r"(?<![\w./<\"-])([A-Za-z_][\w/-]*\.(?:c|h|pml|py|sh|md))\b")
-FUNCTION = re.compile(r"\b[a-z]\w*_\w+\b")
+FUNCTION = re.compile(r"(?<![\w/.-])[a-z][a-z0-9]*(?:_[a-z0-9]+)+\b(?!\*|\.\w)")
 
 
 def sources(top):
@@ -37,16 +41,15 @@ def missing_files(texts, paths):
                     yield f"{path}: there is no {name}"
 
 
-def missing_functions(texts):
-    """Those of comments of the model that nothing else has a word of, the model itself included."""
-    words = {word for path, text in texts.items() if path.endswith((".c", ".h")) for word in re.findall(r"\w+", text)}
-    for path, text in texts.items():
-        if not path.endswith(".pml"):
-            continue
-        own = set(re.findall(r"\w+", COMMENT.sub("", text)))
+def missing_functions(texts, paths):
+    """Words with an underscore in comments that are in no source but in comments, nor a file's name."""
+    sources_of = {path: text for path, text in texts.items() if path.endswith(CODE)}
+    known = {word for text in sources_of.values() for word in re.findall(r"\w+", COMMENT.sub("", text))} | OTHERS_NAMES
+    known |= {pathlib.PurePath(path).stem for path in paths}
+    for path, text in sources_of.items():
         for comment in COMMENT.findall(text):
             for name in FUNCTION.findall(comment):
-                if name not in words | own and name.upper() not in words:
+                if name not in known and name.upper() not in known:
                     yield f"{path}: no source has {name}"
 
 
@@ -55,7 +58,7 @@ def main():
     texts, paths = sources(top)
     if not texts:
         sys.exit(f"{top}: no sources are here")
-    found = [*missing_files(texts, paths), *missing_functions(texts)]
+    found = [*missing_files(texts, paths), *missing_functions(texts, paths)]
     print("\n".join(found) or f"{len(texts)} files: what their comments refer to is there")
     return bool(found)
 
