@@ -84,7 +84,7 @@ static void background_close_inherited(void)
         close((int)fd);
 }
 
-int background_begin(void)
+int background_fork(void)
 {
     int ends[2];
     sigset_t before;

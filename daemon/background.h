@@ -13,7 +13,7 @@
 
 /* Forks. The parent waits until the child says that it serves and exits 0, or passes on the sentence that the
  * child printed and exits 1, or SHUNTD_AGAIN: it does not return. The child gets the descriptor for background_ready, or -1. */
-int background_begin(void);
+int background_fork(void);
 /* Tells the process that waits (supervise.h) what start answered, and gives standard error to the log if it serves. */
 void background_ready(int ready, int code, const char *run_dir);
 /* From here on standard error is the log in the run directory, and the terminal is left alone. */

@@ -269,7 +269,7 @@ int main(int argc, char *argv[])
         return code > 0 ? 0 : 2;
     if (shuntd.options.logs_to_syslog)
         log_to_syslog(shuntd.options.root);
-    if (!shuntd.options.foreground && (ready = background_begin()) < 0)
+    if (!shuntd.options.foreground && (ready = background_fork()) < 0)
         return 1;
     if (!shuntd.options.foreground)
         ready = supervise(ready, &shuntd.former_run_dir, &shuntd.options);

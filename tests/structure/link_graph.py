@@ -4,7 +4,8 @@
 """link_graph.py BUILD [--rooms]: which file calls which, by the undefined symbols of the objects in a build directory.
 
 A room is a directory of lib/, daemon/ and tools/. The exit status is 1 if files of different rooms form a cycle, if more
-than MOST files of one room do, or if the rooms themselves do; each cycle is printed with the symbols that make it.
+than MOST files of one room do, or if the rooms themselves do; each cycle is printed with the symbols that make it. It is 1 as
+well if a room uses one that stands above it in docs/architecture.md, or if two files define a symbol of the same name.
 --rooms prints which room uses which."""
 
 import collections
@@ -15,6 +16,7 @@ import sys
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 MOST = 4
+PARTS = ("lib", "daemon", "tools")
 PRELOAD = pathlib.Path("lib/shim")
 # Rooms that are given what they need, not the daemon's whole struct.
 WITHOUT_SHUNTD = ("daemon/home", "daemon/listen", "daemon/peer")
@@ -27,7 +29,7 @@ def sources(build):
         name = re.sub(r"\.c\.o$", "", path.name)
         directory = path.parent.parent.relative_to(build)
         for source in candidates(directory, name):
-            if (TOP / source).exists() and source.parts[0] in ("lib", "daemon", "tools"):
+            if (TOP / source).exists() and source.parts[0] in PARTS:
                 found.setdefault(source, path)
                 break
     return {path: source for source, path in found.items()}
@@ -59,17 +61,19 @@ def is_seen(owner, user):
 
 
 def link_graph(build):
-    """{(user, used): {symbol}} over sources."""
-    owner, needs = {}, {}
+    """{(user, used): {symbol}} over sources, and {symbol: its files} of those that more than one defines."""
+    owners, needs = collections.defaultdict(list), {}
     for path, source in sources(build).items():
         defined, needs[source] = symbols(path)
-        owner.update({name: source for name in defined if name != "main"})
+        for name in defined - {"main"}:
+            owners[name].append(source)
+    owner = {name: files[0] for name, files in owners.items()}
     edges = collections.defaultdict(set)
     for source, names in needs.items():
         for name in names:
             if name in owner and owner[name] != source and is_seen(owner[name], source):
                 edges[source, owner[name]].add(name)
-    return edges
+    return edges, {name: files for name, files in owners.items() if len(files) > 1}
 
 
 def cycles(edges):
@@ -107,16 +111,37 @@ def room_edges(edges):
 
 
 def include_edges():
-    """{(room, room): {"FILE includes HEADER"}}, for the rooms of lib/ and daemon/."""
+    """{(room, room): {"FILE includes HEADER"}}."""
     rooms = collections.defaultdict(set)
-    for part in ("lib", "daemon"):
+    for part in PARTS:
         for path in sorted((TOP / part).rglob("*.[ch]")):
             user = path.parent.relative_to(TOP)
             for header in re.findall(r'^#include "(\w+/\w+\.h)"', path.read_text(), re.M):
-                used = next((TOP / base / header for base in ("lib", "daemon") if (TOP / base / header).exists()), None)
+                used = next((TOP / base / header for base in ("lib", part) if (TOP / base / header).exists()), None)
                 if used is not None and used.parent.relative_to(TOP) != user:
                     rooms[user, used.parent.relative_to(TOP)].add(f"{path.name} includes {header}")
     return rooms
+
+
+def rooms_listed():
+    """The rooms in the order of docs/architecture.md; what is in daemon/ itself is above the rooms of the daemon."""
+    listed, part = [], None
+    for line in (TOP / "docs" / "architecture.md").read_text().splitlines():
+        if found := re.match(rf"    ({'|'.join(PARTS)})/$", line):
+            part = pathlib.Path(found[1])
+            listed.append(part)
+        elif part and (found := re.match(r"      (\w+)/ ", line)):
+            listed.append(part / found[1])
+    return listed
+
+
+def uphill(rooms):
+    """The edges that do not go down, and those of rooms that are not listed."""
+    places = {room: place for place, room in enumerate(rooms_listed())}
+    for user, used in sorted(rooms):
+        inside = user.parts[0] == used.parts[0]
+        if not (user in places and used in places and (places[user] < places[used] if inside else used.parts[0] == "lib")):
+            yield user, used
 
 
 def whole_daemons():
@@ -134,7 +159,7 @@ def show(cycle, edges):
 
 def main(build, *options):
     sys.setrecursionlimit(10000)
-    edges = link_graph(build)
+    edges, twice = link_graph(build)
     rooms = room_edges(edges)
     for edge, headers in include_edges().items():
         rooms[edge] |= headers
@@ -152,6 +177,12 @@ def main(build, *options):
         bad += 1
         print(f"BAD cycle of {len(cycle)} rooms:")
         show(cycle, rooms)
+    for user, used in uphill(rooms):
+        bad += 1
+        print(f"BAD {user} -> {used} is not down the list of docs/architecture.md: {', '.join(sorted(rooms[user, used]))}")
+    for name, files in sorted(twice.items()):
+        bad += 1
+        print(f"BAD {name} is in {' and '.join(map(str, files))}")
     for path in whole_daemons():
         bad += 1
         print(f"BAD {path} includes shuntd.h")

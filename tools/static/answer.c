@@ -199,7 +199,7 @@ static void answer_open(int listener, uint64_t id, struct arguments *a)
     else
         a->made[2] |= O_CLOEXEC;
     const long refused = answer_may_open(a, flags), fd = refused == 0 ? answer_do(a) : refused;
-    arguments_finish(a);
+    arguments_release(a);
     if (fd < 0)
         answer_error(listener, id, (int)fd);
     else
@@ -267,7 +267,7 @@ static void answer_bind(int listener, uint64_t id, struct arguments *a)
 {
     const bool is_spelt = a->paths[0].is_spelt;
     const long result = is_spelt ? answer_may_bind(a) : answer_do(a);
-    arguments_finish(a);
+    arguments_release(a);
     if (is_spelt)
         answer_or_go_on(listener, id, result);
     else
@@ -287,7 +287,7 @@ static void answer_perform(int listener, uint64_t id, struct arguments *a)
     case CALLS_TRUNK:
     case CALLS_EXEC:
         result = answer_in_trunk(a);
-        arguments_finish(a);
+        arguments_release(a);
         answer_or_go_on(listener, id, result);
         return;
     case CALLS_BIND:
@@ -295,7 +295,7 @@ static void answer_perform(int listener, uint64_t id, struct arguments *a)
         return;
     default:
         result = arguments_back(a, answer_do_plainly(a));
-        arguments_finish(a);
+        arguments_release(a);
         answer_result(listener, id, result);
     }
 }
@@ -442,6 +442,6 @@ void answer_here(int listener, const struct seccomp_notif *call, struct argument
         answer_error(listener, call->id, code);
     else
         answer_perform(listener, call->id, a);
-    arguments_finish(a);
+    arguments_release(a);
     answer_caller = 0;
 }

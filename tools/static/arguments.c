@@ -366,7 +366,7 @@ static void arguments_close(int *fd)
     *fd = -1;
 }
 
-void arguments_finish(struct arguments *a)
+void arguments_release(struct arguments *a)
 {
     if (a->opened[0] >= 0 && strpbrk(a->call->arguments, "Pk") != NULL)
         SYS1(SYS_chdir, "/");

@@ -42,9 +42,9 @@ struct arguments {
 /* Reads the paths, and finds whether they lead to a root. 1: one does; 0: none does, or the kernel is to say what is wrong. */
 int arguments_look(struct arguments *, const struct calls_entry *, const uint64_t given[CALLS_ARGUMENTS], pid_t);
 /* Makes the arguments for our own call; where that takes no directory, this thread goes into the caller's. 0, or -errno for the
- * caller: -EFAULT and the like. In any case arguments_finish. */
+ * caller: -EFAULT and the like. In any case arguments_release. */
 int arguments_make(struct arguments *);
 /* Hands back what the call has written, after its result. The result, or -EFAULT. */
 long arguments_back(struct arguments *, long result);
 /* Gives back what was opened; may be called again. */
-void arguments_finish(struct arguments *);
+void arguments_release(struct arguments *);
