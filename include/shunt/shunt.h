@@ -16,7 +16,8 @@
  *     -EINVAL     it lies in shunt's own .shunt
  *     -EBADMSG    a directory's .shunt-dir is no marker: see `shunt fsck`
  *
- * All are thread-safe, and take up to 64 KiB of stack; none may be called in a signal handler. errno is not touched. */
+ * All are thread-safe, and take up to 64 KiB of stack; none may be called in a signal handler. A list that is open at a fork is
+ * open in the child as well, and each of the two closes its own. errno is not touched. */
 
 #include <stddef.h>
 #include <stdint.h>

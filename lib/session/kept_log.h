@@ -3,7 +3,8 @@
 #pragma once
 
 /* Logs of daemons that have ended, where something went wrong, in a directory of the user's:
- * shuntd-YYYYMMDDTHHMMSSZ-NODE-PID.log. The oldest go when there are more than KEPT_LOG_MOST. Blocking. */
+ * shuntd-YYYYMMDDTHHMMSSZ-NODE-PID.log. The oldest go when there are more than KEPT_LOG_MOST. Blocking;
+ * thread-safe; not for signal handlers. */
 
 #include <limits.h>
 #include <stdbool.h>

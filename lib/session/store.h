@@ -3,7 +3,8 @@
 #pragma once
 
 /* The directory ROOT/.shunt/session: epochs, and the files of a session next to them (WHAT.FOUNDED-ID), for
- * the other files of this room. `directory` is a descriptor of it. */
+ * the other files of this room. `directory` is a descriptor of it. Blocking; thread-safe, one session by one thread at a time;
+ * not for signal handlers. */
 
 #include "session/session.h"
 

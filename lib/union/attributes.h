@@ -3,7 +3,7 @@
 #pragma once
 
 /* Extended attributes and ACLs of a directory, which are extended attributes to the kernel, copied byte by
- * byte. */
+ * byte. Blocking; thread-safe; not for signal handlers (it allocates). */
 
 #include <stdbool.h>
 

@@ -2,7 +2,8 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #pragma once
 
-/* One name in several places: which file keeps it. The rules stand at listing_init. */
+/* One name in several places: which file keeps it. The rules stand at listing_init. Blocking; thread-safe, one listing by one
+ * thread at a time; not for signal handlers (it allocates). */
 
 #include "union/listing.h"
 

@@ -2,7 +2,8 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #pragma once
 
-/* Making one directory equal to another in all that files born in it inherit or are judged by. */
+/* Making one directory equal to another in all that files born in it inherit or are judged by. Blocking; thread-safe; not for
+ * signal handlers (attributes.h). */
 
 #include <linux/fs.h>
 #include <stdbool.h>

@@ -15,7 +15,9 @@
  * Its id (the 12 hexadecimal digits) names the mirrors. It travels with a native rename of the directory; a
  * native copy carries it too, which is why it also says which directory it was written for (inode number and
  * birth, as a struct dirid has them), where that was (a newline in the path stands as \n, a backslash as \\), and in which
- * root. That line came later: without it the marker is one of this root. */
+ * root. That line came later: without it the marker is one of this root.
+ *
+ * Allocates nothing and shares no state; takes up to 10 KiB of stack (MARKER_SIZE_MAX). All that is not pure is blocking. */
 
 #include <stddef.h>
 #include <stdint.h>

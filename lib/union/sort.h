@@ -2,7 +2,7 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #pragma once
 
-/* The order of a listing. */
+/* The order of a listing. Thread-safe; not for signal handlers (it allocates). */
 
 #include "union/listing.h"
 

@@ -365,6 +365,23 @@ Test(api, a_list_is_as_it_was_when_it_was_opened)
     shunt_list_close(list);
 }
 
+Test(api, a_list_that_is_open_at_a_fork_is_open_in_both)
+{
+    struct shunt_list *list;
+    struct shunt_entry entry;
+    int names, status;
+    cr_assert_eq(shunt_list_open(&list, place_path("r/out")), 0);
+    cr_assert_eq(shunt_list_next(list, &entry), 1);
+    pid_t child = fork();
+    for (names = 1; shunt_list_next(list, &entry) == 1; names++)
+        ;
+    shunt_list_close(list);
+    if (child == 0)
+        _exit(names);
+    cr_assert_eq(waitpid(child, &status, 0), child);
+    cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == names && names == 4, "%d, %d", status, names);
+}
+
 /* Every thread its own list, and paths of one root. */
 static void *read_again_and_again(void *unused)
 {
