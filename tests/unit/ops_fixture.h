@@ -12,6 +12,7 @@
 #include "base/sys.h"
 #include "disk/disk.h"
 #include "home/home.h"
+#include "home_fixture.h"
 #include "place.h"
 #include "request/channel.h"
 #include "prefetch/prefetch.h"
@@ -86,12 +87,7 @@ static inline void serving_init(void)
     cr_assert_eq(prefetch_create(&shuntd.prefetch), 0);
     cr_assert_eq(grant_create(&shuntd.grants), 0);
     cr_assert_eq(listen_create(&shuntd.listen, place_path("run"), 1, shuntd.root.id, 0), 0);
-    const struct home_uses uses = {.index = shuntd.index,
-                                   .listen = shuntd.listen,
-                                   .now = &shuntd.now,
-                                   .blocked = &shuntd.counts.blocked,
-                                   .waited = &shuntd.counts.waited};
-    cr_assert_eq(home_create(&shuntd.home, &uses), 0);
+    home_fixture_create(&shuntd);
     cr_assert_eq(disk_create(&shuntd.disk, &shuntd, 2, serving_ring), 0);
     cr_assert_eq(peers_create(&shuntd.peers), 0);
     shuntd_init(&shuntd);

@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 
 #include "base/clock.h"
+#include "channel_memory.h"
 #include "listen/predecessor.h"
 #include "listen/listen.h"
 #include "place.h"
@@ -255,19 +256,7 @@ static struct counts channel_counts(void)
 /* The shared memory itself. */
 static struct channel *channel_shared(void)
 {
-    int fd = open(place_path("channel"), O_RDWR);
-    struct channel *memory = mmap(NULL, CHANNEL_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    cr_assert(fd >= 0 && memory != MAP_FAILED);
-    close(fd);
-    return memory;
-}
-
-static unsigned qps_of(const struct channel *memory, pid_t pid)
-{
-    unsigned count = 0;
-    for (unsigned i = 0; i < CHANNEL_QPS; i++)
-        count += channel_qp_is_there(memory, i) && __atomic_load_n(&memory->qp[i].owner, __ATOMIC_ACQUIRE) == (uint32_t)pid;
-    return count;
+    return channel_memory(place_path("channel"));
 }
 
 Test(channel, attached)
@@ -289,7 +278,7 @@ Test(channel, ask_and_answer)
         snprintf(name, sizeof name, "name.%d", i);
         cr_assert_eq(look_up(name, SOON), 0, "%s", name);
     }
-    cr_assert_eq(qps_of(channel_shared(), getpid()), 1, "one thread needs one queue pair");
+    cr_assert_eq(channel_memory_qps(channel_shared(), getpid()), 1, "one thread needs one queue pair");
 }
 
 Test(channel, a_text_goes_along)
@@ -432,7 +421,7 @@ Test(channel, many_threads)
         cr_assert_null(wrong, "thread %d", i);
     }
     cr_assert_eq(channel_counts().told, 64 * 40);
-    cr_assert_leq(qps_of(channel_shared(), getpid()), 65);
+    cr_assert_leq(channel_memory_qps(channel_shared(), getpid()), 65);
 }
 
 /* The end of the daemon. */
@@ -586,7 +575,7 @@ Test(channel, a_notice_finds_a_qp_when_all_wait)
     pthread_t threads[WAITERS];
     for (int i = 0; i < WAITERS; i++)
         cr_assert_eq(pthread_create(&threads[i], NULL, wait_long, NULL), 0);
-    for (unsigned before = 0, now = 0; now < 200 || now != before; now = qps_of(memory, getpid())) {
+    for (unsigned before = 0, now = 0; now < 200 || now != before; now = channel_memory_qps(memory, getpid())) {
         before = now;
         usleep(200000);
     }
@@ -619,10 +608,10 @@ Test(channel, qps_come_back_from_a_dead_client)
         cr_assert_eq(status, 0);
         while (channel_counts().deaths < i)
             usleep(1000);
-        cr_assert_eq(qps_of(memory, client), 0);
+        cr_assert_eq(channel_memory_qps(memory, client), 0);
         cr_assert_eq(channel_counts().told_at_death, 5 * i, "its last words were heard first");
     }
-    cr_assert_eq(qps_of(memory, getpid()), 1);
+    cr_assert_eq(channel_memory_qps(memory, getpid()), 1);
 }
 
 static void wait_and_be_killed(void)
@@ -655,7 +644,7 @@ Test(channel, a_client_killed_while_it_waits)
     waitpid(client, NULL, 0);
     while (channel_counts().deaths < 1)
         usleep(1000);
-    cr_assert_eq(qps_of(channel_shared(), client), 0);
+    cr_assert_eq(channel_memory_qps(channel_shared(), client), 0);
     cr_assert_eq(qp->reply & (CHANNEL_SLEEPS | CHANNEL_GAVE_UP), 0, "its next owner starts afresh");
     cr_assert_eq(look_up("release", SOON), 0, "its answer goes nowhere");
     cr_assert_eq(look_up("a", SOON), 0);
@@ -882,7 +871,7 @@ Test(small, a_qp_that_is_there_is_taken_again)
             usleep(1000);
     }
     cr_assert_eq(small_used(), first);
-    cr_assert_eq(qps_of(memory, getpid()), 1);
+    cr_assert_eq(channel_memory_qps(memory, getpid()), 1);
 }
 
 Test(small, no_room_for_a_qp_is_an_error)
@@ -900,7 +889,7 @@ Test(small, no_room_for_a_qp_is_an_error)
     cr_assert_eq(look_up("a", SOON), 0, "another has ended");
     small_make_room();
     cr_assert_eq(look_up("a", SOON), 0);
-    cr_assert_eq(qps_of(memory, getpid()), 1);
+    cr_assert_eq(channel_memory_qps(memory, getpid()), 1);
 }
 
 /* Threads of one process wait for each other, if there is no room for more. */
@@ -920,7 +909,7 @@ Test(small, many_threads_without_room)
         cr_assert_eq(pthread_join(threads[i], &wrong), 0);
         cr_assert_null(wrong, "thread %zu", i);
     }
-    cr_assert_leq(qps_of(memory, getpid()), 2);
+    cr_assert_leq(channel_memory_qps(memory, getpid()), 2);
 }
 
 Test(small, no_room_for_a_bulk_means_no_bulk)

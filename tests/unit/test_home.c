@@ -3,6 +3,7 @@
 #include "home/home.h"
 
 #include "base/clock.h"
+#include "home_fixture.h"
 #include "place.h"
 #include "shuntd.h"
 
@@ -17,12 +18,7 @@ static void rooms_init(void)
     shuntd.now = clock_monotonic();
     cr_assert_eq(index_create(&shuntd.index, place, 16u << 20, &stamp), 0);
     cr_assert_eq(listen_create(&shuntd.listen, place, 1, (struct dirid){9, 9}, 0), 0);
-    const struct home_uses uses = {.index = shuntd.index,
-                                   .listen = shuntd.listen,
-                                   .now = &shuntd.now,
-                                   .blocked = &shuntd.counts.blocked,
-                                   .waited = &shuntd.counts.waited};
-    cr_assert_eq(home_create(&shuntd.home, &uses), 0);
+    home_fixture_create(&shuntd);
 }
 
 static void rooms_finish(void)

@@ -7,6 +7,7 @@
 #include <dirent.h>
 
 #include "base/clock.h"
+#include "home_fixture.h"
 #include "place.h"
 #include "shuntd.h"
 
@@ -24,12 +25,7 @@ static void rooms_init(void)
     shuntd.branch = 6;
     shuntd.branch_of = branches;
     cr_assert_eq(index_create(&shuntd.index, place, 16u << 20, &stamp), 0);
-    const struct home_uses uses = {.index = shuntd.index,
-                                   .listen = shuntd.listen,
-                                   .now = &shuntd.now,
-                                   .blocked = &shuntd.counts.blocked,
-                                   .waited = &shuntd.counts.waited};
-    cr_assert_eq(home_create(&shuntd.home, &uses), 0);
+    home_fixture_create(&shuntd);
     dir = home_dir_add(shuntd.home, out, "out");
     dir->complete = true;
 }

@@ -9,8 +9,8 @@
 #include <dirent.h>
 #include <pthread.h>
 #include <sched.h>
-#include <sys/mman.h>
 
+#include "channel_memory.h"
 #include "heard.h"
 #include "place.h"
 #include "request/channel.h"
@@ -119,19 +119,7 @@ static struct channel *names_shared(void)
 {
     char path[PATH_MAX + 8];
     snprintf(path, sizeof path, "%s/channel", root.run_dir);
-    int fd = open(path, O_RDWR | O_CLOEXEC);
-    struct channel *memory = mmap(NULL, CHANNEL_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    cr_assert(fd >= 0 && memory != MAP_FAILED);
-    close(fd);
-    return memory;
-}
-
-static unsigned qps_of(const struct channel *memory, pid_t pid)
-{
-    unsigned count = 0;
-    for (unsigned i = 0; i < CHANNEL_QPS; i++)
-        count += channel_qp_is_there(memory, i) && __atomic_load_n(&memory->qp[i].owner, __ATOMIC_ACQUIRE) == (uint32_t)pid;
-    return count;
+    return channel_memory(path);
 }
 
 /* What a root is. */
@@ -737,7 +725,7 @@ static int child_asks(struct channel *memory)
     struct view_found found;
     struct record_entry entry;
     pid_t parent = getppid();
-    unsigned before = qps_of(memory, parent);
+    unsigned before = channel_memory_qps(memory, parent);
     root.attaching = 1; /* as if another thread had been at it */
     names_process_check(&root, 1);
     if (root.channel != NULL)
@@ -746,7 +734,7 @@ static int child_asks(struct channel *memory)
         return 2;
     if (look_up(out, "t", &entry) != MESSAGE_EXISTS)
         return 3;
-    if (qps_of(memory, getpid()) != 1 || qps_of(memory, parent) != before)
+    if (channel_memory_qps(memory, getpid()) != 1 || channel_memory_qps(memory, parent) != before)
         return 4;
     struct request_channel *channel = root.channel;
     names_process_check(&root, 1);
