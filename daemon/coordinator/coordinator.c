@@ -24,7 +24,7 @@
 /* A coordinator that took over goes on after the one before it, even where it begins again. */
 static uint64_t coordinator_next_number(const struct shuntd *shuntd, uint64_t last)
 {
-    uint64_t first = (uint64_t)shuntd->route.epoch << RULE_EPOCH_BITS;
+    uint64_t first = (uint64_t)shuntd->route.epoch << COORDINATOR_EPOCH_BITS;
     last = last < shuntd->outnumbered ? shuntd->outnumbered : last;
     return last < first ? first : last + 1;
 }

@@ -120,7 +120,7 @@ struct coordinator_handlers {
 /* A directory's record. Word of it comes on two channels, with answers and by collectives, and not in the order in which
  * it was sent: its coordinator numbers what it decides, and an older record is passed over. */
 void coordinator_number_decision(struct shuntd *, struct home_dir *);
-#define RULE_EPOCH_BITS 32 /* below the epoch of the homes in such a number */
+#define COORDINATOR_EPOCH_BITS 32 /* below the epoch of the homes in such a number */
 /* What is decided from now on, of any directory, has a higher number than what was of this one, of which nothing is kept. */
 void coordinator_outnumber(struct shuntd *, const struct home_dir *);
 void coordinator_put_record(struct message_record *, const struct home_dir *);

@@ -86,13 +86,13 @@ static size_t sequence_put_number(char to[DIGITS_MAX], uint64_t number, size_t l
     return number == 0 ? count : 0;
 }
 
-size_t sequence_predict(const struct sequence *sequence, unsigned prefetch, char to[RECORD_NAME_MAX])
+size_t sequence_predict(const struct sequence *sequence, unsigned ahead, char to[RECORD_NAME_MAX])
 {
     const char *behind = sequence->name + sequence->at + sequence->digits;
     const size_t rest = sequence->length - (size_t)sequence->at - sequence->digits;
     char digits[DIGITS_MAX];
     int64_t way, number;
-    if (sequence->step == 0 || __builtin_mul_overflow(sequence->step, (int64_t)prefetch, &way) ||
+    if (sequence->step == 0 || __builtin_mul_overflow(sequence->step, (int64_t)ahead, &way) ||
         __builtin_add_overflow(sequence->number, way, &number) || number < 0)
         return 0;
     const size_t count = sequence_put_number(digits, (uint64_t)number, sequence->padded ? sequence->digits : 1);

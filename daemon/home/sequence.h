@@ -26,4 +26,4 @@ struct sequence {
 /* The next name has come (of 1 to RECORD_NAME_MAX bytes): sequence->run. */
 unsigned sequence_add(struct sequence *, const char *name, size_t length);
 /* What comes `ahead` (1: the next) names later, if it goes on like that: its length, or 0, if none can be told. */
-size_t sequence_predict(const struct sequence *, unsigned prefetch, char to[RECORD_NAME_MAX]);
+size_t sequence_predict(const struct sequence *, unsigned ahead, char to[RECORD_NAME_MAX]);

@@ -170,7 +170,7 @@ int migration_hand_over(struct shuntd *shuntd)
 /* A load that has begun since homes changed gives each home its names itself. */
 static bool migration_is_new(const struct shuntd *shuntd, uint64_t load)
 {
-    return load >= (uint64_t)shuntd->route.epoch << RULE_EPOCH_BITS;
+    return load >= (uint64_t)shuntd->route.epoch << COORDINATOR_EPOCH_BITS;
 }
 
 static int migration_take_directory(struct shuntd *shuntd, const struct message *part)

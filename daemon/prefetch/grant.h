@@ -9,11 +9,11 @@
  * To this daemon a grant that was taken is a CREATE, UNLINK or RENAME that was answered at that very moment, and one that is
  * done a COMMIT, UNLINKED or RENAMED that lies in the ring: it is seen when the queue pair is looked at, and before anything
  * is decided about that name. What is only granted is taken back before anything happens with its operation; then it is an
- * operation like others that are `ahead`. A rename's two names are granted as one, and its operations are each other's partners
- * while they are; taken back, they are apart again. So it is with a create and the rename of what was made, which one grant can
- * be: once that is being renamed, the create is over, and its operation is that of a rename's old name. Till then a create that
- * is done is left as it is, for as long as its thread takes no other name. So each rule about operations holds, if nothing is
- * done with one that is granted before it was settled here:
+ * operation like others that are prefetched. A rename's two names are granted as one, and its operations are each other's
+ * partners while they are; taken back, they are apart again. So it is with a create and the rename of what was made, which one
+ * grant can be: once that is being renamed, the create is over, and its operation is that of a rename's old name. Till then a
+ * create that is done is left as it is, for as long as its thread takes no other name. So each rule about operations holds, if
+ * nothing is done with one that is granted before it was settled here:
  *
  * - serve() settles the names of each request;
  * - a daemon that is told that an end is awaited (NOTIFY_AWAITED) settles that operation, and so does one that begins to give

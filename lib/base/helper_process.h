@@ -14,8 +14,8 @@
 
 #include "base/sys.h"
 
-#define APART_STACK 65536
-#define APART_CLOSED 16
+#define HELPER_STACK 65536
+#define HELPER_CLOSED 16
 
 struct helper {
     int (*run)(void *context);
@@ -26,11 +26,11 @@ struct helper {
 
 static inline int helper_child(void *of)
 {
-    struct helper *apart = (struct helper *)of;
-    for (int fd = 0; fd < APART_CLOSED; fd++)
-        if (fd != apart->kept)
+    struct helper *helper = (struct helper *)of;
+    for (int fd = 0; fd < HELPER_CLOSED; fd++)
+        if (fd != helper->kept)
             sys_close(fd);
-    apart->answer = apart->run(apart->context);
+    helper->answer = helper->run(helper->context);
     return 0;
 }
 
@@ -38,13 +38,13 @@ static inline int helper_child(void *of)
  * own process id, and signals are blocked by the caller. Async-signal-safe. */
 static inline int helper_run(int (*run)(void *context), void *context, int kept)
 {
-    struct helper apart = {run, context, kept, -EMFILE};
-    char *stack = (char *)sys_mmap(NULL, APART_STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    struct helper helper = {run, context, kept, -EMFILE};
+    char *stack = (char *)sys_mmap(NULL, HELPER_STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (sys_is_error(stack))
         return -EMFILE;
-    int child = clone(helper_child, stack + APART_STACK, CLONE_VM | CLONE_VFORK, &apart);
+    int child = clone(helper_child, stack + HELPER_STACK, CLONE_VM | CLONE_VFORK, &helper);
     while (child > 0 && SYS4(SYS_wait4, child, NULL, __WALL, NULL) == -EINTR)
         continue;
-    sys_munmap(stack, APART_STACK);
-    return apart.answer;
+    sys_munmap(stack, HELPER_STACK);
+    return helper.answer;
 }

@@ -38,7 +38,7 @@
 #include "shim/state.h"
 
 /* From this number on. Below the 1,024 that a process may have open usually. */
-#define NEAR_LOWEST 950
+#define FDCACHE_LOWEST 950
 
 /* The root's directory of branches. False: only the long way leads there. */
 bool fdcache_branches(const struct names_root *, int *directory);

@@ -10,7 +10,7 @@
 #include "names/names.h"
 #include "union/layout.h"
 
-#define NEAR_PLACE_MAX (LAYOUT_BRANCH_MAX + RECORD_MIRROR_MAX + 16)
+#define FDCACHE_PLACE_MAX (LAYOUT_BRANCH_MAX + RECORD_MIRROR_MAX + 16)
 
 #define FDCACHE_LEAVES 32 /* of a root; a process that looks into more has the longer way to some */
 #define FDCACHE_TRIES 8
@@ -25,7 +25,7 @@ struct fdcache_kept {
 struct fdcache_entry {
     struct fdcache_kept kept;
     size_t length;
-    char place[NEAR_PLACE_MAX + 1];
+    char place[FDCACHE_PLACE_MAX + 1];
 };
 
 struct fdcache_root {

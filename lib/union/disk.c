@@ -225,7 +225,7 @@ void disk_scan_finish(struct disk_scan *scan)
     scan->fd = -1;
 }
 
-/* The next directory of a path, whose first component ends at `end`. Closes `fd`. */
+/* The next directory of a path, whose first component has `length` bytes. Closes `fd`. */
 static int disk_step(int fd, const char *path, size_t length)
 {
     char name[NAME_MAX + 1];

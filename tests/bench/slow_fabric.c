@@ -113,7 +113,7 @@ static void slow_fabric_begin(void)
     wire.delay = delay != NULL ? strtoull(delay, NULL, 10) * 1000 : 0;
 }
 
-/* Not in `begin`: a daemon is a fork of what was executed, and a thread would not be there. */
+/* Not in slow_fabric_begin: a daemon is a fork of what was executed, and a thread would not be there. */
 static void begin_thread(void)
 {
     pthread_t thread;

@@ -30,7 +30,7 @@ static void write_file(const char *name, const char *text)
     fclose(file);
 }
 
-/* `variables` come after those that say where the user's file is. */
+/* `variable` comes after those that say where the user's file is. */
 static int read_all(struct settings *settings, const char *variable)
 {
     static char base[PATH_MAX];

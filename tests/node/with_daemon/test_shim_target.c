@@ -645,7 +645,7 @@ static enum way way_to(const char *path, int *at)
         *at = t.by_leaf ? kept_leaf(&t) : t.real_at;
         way = t.real_path[0] == '/' ? BY_PATH : strchr(t.real_path, '/') != NULL ? FROM_BRANCHES : FROM_LEAF;
         cr_assert((way == FROM_LEAF) == t.by_leaf && (way == BY_PATH) == (*at == AT_FDCWD));
-        cr_assert(!t.by_leaf || (t.real_at == t.leaf_pin && t.leaf_pin < NEAR_LOWEST));
+        cr_assert(!t.by_leaf || (t.real_at == t.leaf_pin && t.leaf_pin < FDCACHE_LOWEST));
         code = sys_statx(t.real_at, t.real_path, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &stat);
     } while (target_looks_again(&t, code));
     cr_assert(code == 0 && S_ISREG(stat.stx_mode));
@@ -668,7 +668,7 @@ static void make_file(const char *path, char content)
 
 static void assert_kept(int fd)
 {
-    cr_assert(fd >= NEAR_LOWEST && fcntl(fd, F_GETFD) == FD_CLOEXEC);
+    cr_assert(fd >= FDCACHE_LOWEST && fcntl(fd, F_GETFD) == FD_CLOEXEC);
 }
 
 Test(held, a_file_in_a_branch_is_looked_at_from_its_leaf_where_paths_are_far)
@@ -703,7 +703,7 @@ Test(held, a_file_in_a_branch_is_looked_at_from_its_leaf_where_paths_are_far)
 static unsigned count_kept(void)
 {
     unsigned count = 0;
-    for (int fd = NEAR_LOWEST; fd < 1024; fd++)
+    for (int fd = FDCACHE_LOWEST; fd < 1024; fd++)
         count += fcntl(fd, F_GETFD) >= 0;
     return count;
 }
@@ -718,7 +718,7 @@ Test(held, so_many_are_opened_and_no_more)
     set_far();
     for (int i = 0; i < 200; i++) {
         way_to(path, &at);
-        if (at >= NEAR_LOWEST)
+        if (at >= FDCACHE_LOWEST)
             dup2(null, at);
     }
     cr_assert_eq(way_to(path, &at), BY_PATH);
@@ -843,7 +843,7 @@ Test(held, a_process_keeps_some_leaves_and_no_more)
         cr_assert_eq(way_to(path, &at), i % DIRECTORIES < FDCACHE_LEAVES ? FROM_LEAF : FROM_BRANCHES);
         highest = at > highest ? at : highest;
     }
-    cr_assert_eq(highest, NEAR_LOWEST + FDCACHE_LEAVES, "and the branches");
+    cr_assert_eq(highest, FDCACHE_LOWEST + FDCACHE_LEAVES, "and the branches");
 }
 
 static void *read_all(void *from)
