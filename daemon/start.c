@@ -369,7 +369,7 @@ static int start_open_rooms(struct shuntd *shuntd)
     return 0;
 }
 
-/* For whoever finds the run directory; a daemon for which there is no room serves without it. */
+/* For readers of the run directory; a daemon for which there is no room serves without it. */
 static int start_describe_run_dir(struct shuntd *shuntd)
 {
     struct run_dirs_about about = {.since = shuntd->me.since};

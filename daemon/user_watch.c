@@ -53,7 +53,7 @@ static int user_watch_open(const struct shuntd *shuntd)
 
 static void user_watch_end(struct shuntd *shuntd)
 {
-    log_line("%s: whoever used it was killed, so this daemon ends", shuntd->root.path);
+    log_line("%s: all processes that used it were killed, so this daemon ends", shuntd->root.path);
     shuntd->stop = 1;
     if (shuntd->supervisor != 0 && getppid() == shuntd->supervisor)
         kill(shuntd->supervisor, SHUNTD_NO_MORE);

@@ -8,14 +8,14 @@
  * for gaps in the file of the index, and for the daemon's own memory.
  *
  * Which one goes is decided by a clock (Corbató, A paging experiment with the Multics system, 1968). Processes read the index
- * in place, and nobody hears of it; so the hand takes the directory's record out of the index, and leaves its names: whoever
- * uses it then asks for it with LOAD, and is answered at once. That is the reference bit of a machine that has none (Babaoglu
- * and Joy, Converting a swap-based system to do paging in an architecture lacking page-referenced bits, 1981). One that is
- * asked for again is left in the index for longer each time: a process that lists it gets on, however slow it is. If nobody has
- * asked for it until the hand comes by again, its coordinator is asked to evict it. That asks all daemons: one refuses as long
- * as anything is under way there, or if it was used there within half the time for which the one that asks has not used it; one
- * whose processes may read it refuses, too, and takes the record out. When all agree, nobody can begin anything in it before
- * its coordinator answers LOAD, which waits until all have forgotten it. */
+ * in place, and nobody hears of it; so the hand takes the directory's record out of the index, and leaves its names: a process
+ * that uses it then asks for it with LOAD, and is answered at once. That is the reference bit of a machine that has none
+ * (Babaoglu and Joy, Converting a swap-based system to do paging in an architecture lacking page-referenced bits, 1981). One
+ * that is asked for again is left in the index for longer each time: a process that lists it gets on, however slow it is. If
+ * nobody has asked for it until the hand comes by again, its coordinator is asked to evict it. That asks all daemons: one
+ * refuses as long as anything is under way there, or if it was used there within half the time for which the one that asks has
+ * not used it; one whose processes may read it refuses, too, and takes the record out. When all agree, nobody can begin
+ * anything in it before its coordinator answers LOAD, which waits until all have forgotten it. */
 
 #include "rpc/collective.h"
 #include "shuntd.h"

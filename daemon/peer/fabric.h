@@ -3,8 +3,8 @@
 #pragma once
 
 /* Carries frames between daemons: libfabric's reliable datagrams, connections made on demand. What a frame
- * says, and its sender, is frame.h's matter: anybody that reaches the address may make bytes appear
- * here.
+ * says, and its sender, is frame.h's matter: any program that reaches the address may make bytes
+ * appear here.
  *
  * Frames to one peer arrive whole, once and in order as long as the connection lasts (over providers other
  * than `tcp` a short frame may overtake long ones). When it breaks, those under way are lost without a word

@@ -100,7 +100,7 @@ struct channel_slot {
  * no process takes one that it has not read. */
 enum channel_granted {
     CHANNEL_NOTHING = 0, /* the daemon's to fill */
-    CHANNEL_GRANTED,     /* anybody's: its process takes it (CHANNEL_TAKEN), or the daemon does (CHANNEL_NOTHING) */
+    CHANNEL_GRANTED,     /* either's: its process takes it (CHANNEL_TAKEN), or the daemon does (CHANNEL_NOTHING) */
     CHANNEL_TAKEN,       /* its process's */
     CHANNEL_DONE,   /* ... which has said how it went: the daemon's again, or, of a name that it may rename then, either's */
     CHANNEL_MOVING, /* what was made is being renamed: its process's */

@@ -140,6 +140,6 @@ bool request_end(struct request_hold *, const struct message *);
  * on it: a new one is not there, and an old one is. */
 bool request_has_granted(const struct request_channel *, struct dirid, const struct message_text *name, bool is_new);
 /* Tells, without waiting (but for a queue pair, where more threads of the process wait than there are) and, unless
- * the ring is full, the daemon asked for it or it is of another node's leaf, without waking: it is read before anybody is
- * answered about the same name. 0, -EHOSTDOWN, -EUSERS, -ENOSPC, -EINVAL. */
+ * the ring is full, the daemon asked for it or it is of another node's leaf, without waking: it is read before any process
+ * is answered about the same name. 0, -EHOSTDOWN, -EUSERS, -ENOSPC, -EINVAL. */
 int request_tell(struct request_channel *, const struct message *);

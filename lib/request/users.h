@@ -4,8 +4,8 @@
 
 /* The users of a node's daemon: processes that hold it for what they run (`shunt run`, an agent of shunt-launch). Each has a
  * lock on a byte of one file, BASE/shunt-UID/.DEVICE-INO-NODE.users, beside the run directory, which the kernel takes back when
- * the process ends, however it does. The first byte is locked by the process that is about to start or stop the daemon: whoever
- * begins to use it and the one that was the last to do so decide one after the other. */
+ * the process ends, however it does. The first byte is locked by the process that is about to start or stop the daemon: one
+ * that begins to use it and one that was the last to do so decide one after the other. */
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -14,7 +14,7 @@
 
 /* Async-signal-safe. */
 void users_path(struct text *, const char *run_dir);
-/* Does anybody use the daemon of that run directory? Async-signal-safe. */
+/* Does any process use the daemon of that run directory? Async-signal-safe. */
 bool users_are_there(const char *run_dir);
 
 /* Of the file, opened for reading and writing: a lock lasts until the last descriptor of that opening is closed. 0; -EAGAIN:

@@ -9,7 +9,7 @@
 #include "base/text.h"
 
 /* The first one whose variables are there: a scheduler that runs within a job of another one stands before that. JOB_ID alone
- * may be anybody's, so that SGE's has to have SGE_TASK_ID next to it. */
+ * may be another program's, so that SGE's has to have SGE_TASK_ID next to it. */
 static const struct {
     const char *scheduler, *id, *needs, *step;
 } jobs[] = {

@@ -34,7 +34,7 @@ __attribute__((noinline)) bool beside_has_place(struct scratch *s, int fd)
     return names_read_place(fd, s->real) == 0 && prefilter_text(NULL, s->real) == PATH_FOREIGN;
 }
 
-/* Nor are these two, which come one after the other. The index of an attached root alone is asked, without waiting for anybody.
+/* Nor are these two, which come one after the other. The index of an attached root alone is asked, without waiting.
  */
 __attribute__((noinline)) bool beside_is_known(const struct scratch_seen *seen)
 {

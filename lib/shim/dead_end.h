@@ -5,7 +5,7 @@
 /* Does a path lead to nothing of a root? A quick answer for paths whose text is foreign: of a name that the kernel did not
  * find, and of one that is to be made, removed or replaced. Its parent, or what of it is there, must lie under no root, and no
  * link be where its first missing part would be. The kernel is asked each time; nothing is remembered, since a link can be made
- * at any time by anybody.
+ * at any time by any process.
  *
  * Takes little stack, unlike the search for what a path does lead to (target.h). Async-signal-safe, thread-safe. */
 

@@ -44,7 +44,7 @@ bool process_is_filtered(void);
 
 /* Can what a caller points at be read? Where it cannot, the native call says EFAULT, and looking would be a SIGSEGV. The kernel
  * is asked in each call, but of memory that lasts (lasting.h): not all that takes another page away can be seen (free and the
- * end of a thread unmap within libc, a system call's instruction is anybody's, another process truncates a file that is
+ * end of a thread unmap within libc, a system call's instruction is not seen, another process truncates a file that is
  * mapped). `size` is at most a page. */
 bool process_can_read(const void *at, size_t size);
 /* The same of a path: 0: it ends where the kernel reads it, and can be read up to there; -EFAULT or -ENAMETOOLONG, which the

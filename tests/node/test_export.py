@@ -411,7 +411,7 @@ MANY = int(os.environ.get("SHUNT_EXPORTED_FILES", "2000"))
 
 @pytest.mark.parametrize("careful", [False, True])
 def test_nothing_is_replaced_that_is_made_meanwhile(shunt, area, careful):
-    """A program without shunt makes the very names that the export is about to use, from the last to the first: whoever comes
+    """A program without shunt makes the very names that the export is about to use, from the last to the first: the one that comes
     first has it, and no contents are lost; what was made before the export lists the directory has won a conflict. The two meet at one
     name: that one may be made between the look and the rename, and only with --careful never is (tests/hooked/test_export.py). (SHUNT_EXPORTED_FILES=100000 for the whole of it.)"""
     union = Union(area / "root")

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
 
-/* A process of root's becomes somebody else and goes on, and so do its children. (As anybody else nothing
+/* A process of root's becomes another user and goes on, and so do its children. (Where that is not root's, nothing
  * changes, and the same calls are made.) */
 #include "same.h"
 

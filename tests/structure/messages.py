@@ -28,7 +28,7 @@ BODIES = {
     "daemon/crash.c": ["crash_report("],
 }
 LITERAL = r'"(?:[^"\\\n]|\\.)*"'
-FORBIDDEN = re.compile(r"\b(verb|too much|makes? no sense|in vain|is no more|who|whom|he|his|him|nobody|somebody|anew|behind|"
+FORBIDDEN = re.compile(r"\b(verb|too much|makes? no sense|in vain|is no more|who|whom|he|his|him|nobody|somebody|anybody|whoever|anew|behind|"
                        r"beside|keeper|crew|kin|mend|beats?|fabric|is no|has gone away|stands above|said above|cannot be had|"
                        r"does not do|gets? them back|road|lane|errand|flight|parked|withdraw)\b|`")
 PROPER = re.compile(r"(SHUNT_[A-Z_]+|FLUX_URI|TCP|LD_PRELOAD|EIO|Open MPI|MPICH|Intel\(R\))\b")

@@ -345,7 +345,7 @@ Test(home_names, what_is_asked_for_prefetch_waits_for_nobody)
     cr_assert_eq(reserve_prefetch(2, 1, "a"), 0);
     cr_assert_eq(reserve_prefetch(3, 1, "a"), MESSAGE_BUSY);
     cr_assert_eq(home_names_hold(3, 2, "a", NAME_PREFETCH, RECORD_DYING), MESSAGE_BUSY);
-    cr_assert_not(is_notifications(), "nothing is taken from anybody");
+    cr_assert_not(is_notifications(), "nothing is taken from any node");
     cr_assert_eq(home_names_reserve(3, 3, "a"), -1);
     cr_assert(is_awaited(2, 1));
     home_names_end(2, 1, "a", NULL);
@@ -355,7 +355,7 @@ Test(home_names, what_is_asked_for_prefetch_waits_for_nobody)
     cr_assert(waited.member == 3 && waited.id == 3 && answer.result == 0);
     home_names_end(3, 3, "a", &file);
     cr_assert_eq(home_names_hold(3, 4, "a", NAME_PREFETCH, RECORD_DYING), MESSAGE_EXISTS);
-    cr_assert_not(is_notifications(), "nor does it look into anybody's leaf");
+    cr_assert_not(is_notifications(), "nor does it look into any node's leaf");
     home_names_end(3, 4, "a", &file);
     cr_assert_eq(home_names_hold(3, 5, "a", 0, 0), MESSAGE_EXISTS);
     cr_assert(is_notifications());

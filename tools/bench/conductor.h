@@ -44,7 +44,7 @@ struct conducted {
 };
 
 /* Starts the other processes, or waits for those that a launcher has started. All answer 0, or -1 after a
- * complaint or a signal; then nothing more is asked of anybody but conductor_finish. */
+ * complaint or a signal; then nothing but conductor_finish may be called. */
 int conductor_init(struct conductor *, const struct plan *, const char *directory);
 /* Tells all where it is; starts daemons if that is wanted, and workers. */
 int conductor_prepare(struct conductor *, const struct site *);

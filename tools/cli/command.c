@@ -21,7 +21,7 @@ const struct command *command_find(const struct command *table, const char *name
 }
 
 /* How many letters are to be inserted, left out, replaced or exchanged with the next one, to get one word from the other; more
- * than anybody mistypes where a word is too long. */
+ * than a user mistypes where a word is too long. */
 static size_t command_distance(const char *one, const char *other)
 {
     size_t rows[3][COMMAND_NAME_MAX + 1], *before = rows[0], *above = rows[1], *row = rows[2];

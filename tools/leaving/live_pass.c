@@ -63,8 +63,8 @@ void live_pause(uint64_t ns)
     clock_sleep(&pause);
 }
 
-/* Leaves the file system to others for a while. Does anybody make or remove names in the trunk meanwhile? What comes and goes
- * in mirrors is seen at each file. */
+/* Leaves the file system to others for a while. Does any process make or remove names in the trunk meanwhile? What comes and
+ * goes in mirrors is seen at each file. */
 static bool live_pass_is_disturbed(const struct live *live, uint64_t pause)
 {
     const uint64_t before = live_pass_trunk_time(live);

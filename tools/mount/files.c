@@ -20,7 +20,7 @@ static int files_flags(struct fuse_file_info *file, int without)
     return (file->flags & ~(without | O_DIRECT)) | O_CLOEXEC;
 }
 
-/* FUSE has looked whether anybody may. What may be executed need not be readable, so the server reads it. */
+/* FUSE has looked whether any user may. What may be executed need not be readable, so the server reads it. */
 static int files_may_execute(fuse_req_t request, const char *path)
 {
     return faccessat(AT_FDCWD, path, X_OK, AT_EACCESS) < 0 ? errno : view_take_own(request);
