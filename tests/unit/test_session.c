@@ -1425,7 +1425,7 @@ static int each_that_begins(const char *with, char all[256])
     return run_dirs_each(place_path("%s", with), count_run_dir, all);
 }
 
-Test(session, run_dirs_each, .init = place_init)
+Test(session, run_dirs_each, .init = place_init, .fini = place_finish)
 {
     char all[256];
     place_directory("shunt-1");
@@ -1444,7 +1444,7 @@ Test(session, run_dirs_each, .init = place_init)
     cr_assert_str_eq(all, "");
 }
 
-Test(session, run_dirs_about, .init = place_init)
+Test(session, run_dirs_about, .init = place_init, .fini = place_finish)
 {
     struct run_dirs_about about = {.root = "/scratch/a\nb", .node = "n017", .since = 12, .scheduler = "slurm", .job = "99"},
                           read;
