@@ -116,7 +116,7 @@ static int options_from_environment(struct shuntd_options *options)
     config_read(&config, environ);
     const char *bad = config.bad != NULL ? config.bad : settings_bad_variable(&settings);
     if (bad != NULL)
-        return complain(-EINVAL, "%s: invalid value (correct it or unset it)", bad);
+        return complain(-EINVAL, "%s: %s (correct it or unset it)", bad, settings_fault(bad));
     options->job = config.job;
     options->run_base = config.run_base;
     options->catalogue_base = config.catalogue_base;

@@ -132,13 +132,23 @@ static int start_open_root(struct shuntd *shuntd)
     return start_check_policy(path, shuntd->root.path);
 }
 
-static int start_name_run_dir(struct shuntd *shuntd)
+/* The directory of this daemon's own below that one, if there is room for its path. */
+static bool start_name_below(const struct shuntd *shuntd, const char *base, char to[SESSION_RUN_MAX])
 {
     struct text t;
-    text_init(&t, shuntd->run_dir, sizeof shuntd->run_dir);
-    session_run_dir(&t, shuntd->options.run_base, geteuid(), shuntd->root.device, shuntd->root.id.ino, shuntd->options.node);
-    if (!text_ok(&t))
+    text_init(&t, to, SESSION_RUN_MAX);
+    session_run_dir(&t, base, geteuid(), shuntd->root.device, shuntd->root.id.ino, shuntd->options.node);
+    return text_ok(&t);
+}
+
+static int start_name_run_dir(struct shuntd *shuntd)
+{
+    char catalogue_dir[SESSION_RUN_MAX];
+    const char *catalogue_base = shuntd->options.catalogue_base;
+    if (!start_name_below(shuntd, shuntd->options.run_base, shuntd->run_dir))
         return complain(-ENAMETOOLONG, "SHUNT_RUN_DIR: the path is too long (name a shorter one)");
+    if (catalogue_base != NULL && !start_name_below(shuntd, catalogue_base, catalogue_dir))
+        return complain(-ENAMETOOLONG, "SHUNT_CATALOGUE_DIR: the path is too long (name a shorter one)");
     const bool is_same = shuntd->former_run_dir == NULL || (strcmp(shuntd->former_run_dir, shuntd->run_dir) == 0 &&
                                                             predecessor_served_root(shuntd->run_dir, shuntd->root.id));
     return is_same ? 0 : start_end_former(shuntd); /* another directory is at that path now, maybe with its inode number */

@@ -353,6 +353,14 @@ const char *settings_bad_variable(const struct settings *settings)
     return NULL;
 }
 
+const char *settings_fault(const char *variable)
+{
+    for (enum settings_key key = 0; key < SETTINGS_KEYS; key++)
+        if (keys[key].variable != NULL && strcmp(keys[key].variable, variable) == 0)
+            return keys[key].wants;
+    return "not one word"; /* SHUNT_JOB */
+}
+
 const char *settings_text(const struct settings *settings, enum settings_key key)
 {
     const char *text = settings->values[key].text;

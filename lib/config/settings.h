@@ -68,6 +68,8 @@ const char *settings_name(enum settings_key);
 const char *settings_variable(enum settings_key);
 /* The first variable of the environment that means nothing, or NULL. */
 const char *settings_bad_variable(const struct settings *);
+/* What is wrong with the value of such a variable, or of another one that config_read refuses. */
+const char *settings_fault(const char *variable);
 /* What holds; never NULL. */
 const char *settings_text(const struct settings *, enum settings_key);
 /* "built-in", "environment", or FILE:LINE. */

@@ -93,7 +93,28 @@ def test_a_setting_that_is_not_known_is_ignored(shunt, files, area):
 
 def test_a_variable_that_means_nothing(shunt, files):
     result = shunt("config", **files(SHUNT_STALE="soon"))
-    assert result.status == 1 and result.err == "shunt: SHUNT_STALE: invalid value (correct it or unset it)\n"
+    assert result.status == 1
+    assert result.err == "shunt: SHUNT_STALE: not a number of seconds from 1 to 86400 (correct it or unset it)\n"
+
+
+@pytest.mark.parametrize("words, status", [(["exec", "--", "true"], 125), (["run", "--", "true"], 1), (["env", "--container", "bwrap"], 1)])
+@pytest.mark.parametrize("variable, value, fault", [("SHUNT_STATIC", "refused", "neither serve, warn nor refuse"),
+                                                    ("SHUNT_RUN_DIR", "shm", "not an absolute path"),
+                                                    ("SHUNT_DEADLINE", "60s", "not a number of seconds from 1 to 86400")])
+def test_no_program_runs_with_a_variable_that_means_nothing(shunt, root, words, status, variable, value, fault):
+    """Also where a daemon serves already, which the variable is not for."""
+    shunt("start", "--root", root).check()
+    try:
+        result = shunt(words[0], "--root", root, *words[1:], **{variable: value})
+        assert result.status == status and result.err == f"shunt: {variable}: {fault} (correct it or unset it)\n"
+    finally:
+        shunt("stop", "--root", root).check()
+
+
+@pytest.mark.parametrize("variable", ["SHUNT_RUN_DIR", "SHUNT_CATALOGUE_DIR"])
+def test_a_directory_whose_path_is_too_long(shunt, root, variable):
+    result = shunt("start", "--root", root, **{variable: "/" + "d/" * 600})
+    assert result.status == 1 and result.err == f"shuntd: {variable}: the path is too long (name a shorter one)\n"
 
 
 def test_a_file_that_is_named_and_not_there(shunt):

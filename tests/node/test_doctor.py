@@ -62,9 +62,12 @@ def test_a_run_directory_that_others_may_look_into(shunt, run_base):
     assert kind == "problem" and "not a directory that you own (set SHUNT_RUN_DIR" in message
 
 
-def test_a_setting_that_is_not_understood(shunt):
-    result = shunt("doctor", "--json", SHUNT_STALE="soon")
-    assert result.status == 1 and findings(result)["settings"] == ("problem", "SHUNT_STALE: invalid value (correct it or unset it)")
+@pytest.mark.parametrize("variable, fault", [("SHUNT_STALE", "not a number of seconds from 1 to 86400"),
+                                             ("SHUNT_LOG", "neither file nor syslog")])
+def test_a_setting_that_is_not_understood(shunt, variable, fault):
+    result = shunt("doctor", "--json", **{variable: "soon"})
+    assert result.status == 1 and findings(result)["settings"] == ("problem", f"{variable}: {fault} (correct it or unset it)")
+    assert [check for check, (kind, _) in findings(result).items() if kind == "problem"] == ["settings"]
 
 
 def test_parts_that_are_missing(shunt, area):

@@ -406,4 +406,4 @@ def test_one_that_grows_above_the_limit_is_looked_up_in_a_file(shunt, root, area
 def test_a_limit_that_is_none(shunt, root):
     for value in ("0", "12X", "100K", "1.5G"):
         result = shunt("start", "--root", root, SHUNT_INDEX_LIMIT=value)
-        assert result.status != 0 and "SHUNT_INDEX_LIMIT: invalid value" in result.err
+        assert result.status != 0 and "SHUNT_INDEX_LIMIT: not a size of at least 1M" in result.err

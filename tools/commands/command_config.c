@@ -62,7 +62,7 @@ static int command_config_check(const struct settings *settings)
     int status = STATUS_OK;
     for (enum settings_key key = 0; key < SETTINGS_KEYS; key++)
         if (settings->values[key].is_bad) {
-            error_report("%s: invalid value (correct it or unset it)", settings_variable(key));
+            site_complain_variable(settings_variable(key));
             status = STATUS_FAILED;
         }
     return status;

@@ -92,6 +92,8 @@ static int command_env_for(const struct container *container, const struct roots
     struct daemon_options options = {0};
     if (site_is_off() && !site_is_served(roots))
         return command_env_without(container, roots);
+    if (site_check_variables() < 0)
+        return STATUS_FAILED;
     const int status = reach_node(roots, &options, given);
     if (status == STATUS_USAGE)
         return status;

@@ -47,6 +47,8 @@ int command_exec(const struct command *command, int argc, char **argv)
         status = STATUS_USAGE;
     else if (!wrong && end == COMMAND_END && site_is_off() && !site_is_served(&roots))
         status = site_command(&roots, argv + optind);
+    else if (!wrong && end == COMMAND_END && site_check_variables() < 0)
+        status = LAUNCH_NO_SHIM;
     else if (!wrong && end == COMMAND_END && (status = reach_node_within(&roots, &options, node, seconds)) == 0)
         status = launch_exec(&roots, options.node, argv + optind, true);
     roots_finish(&roots);

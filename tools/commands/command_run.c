@@ -185,6 +185,8 @@ static int command_run_all(struct run *run, char **words)
 {
     if (site_is_off())
         return site_command(&run->roots, words);
+    if (site_check_variables() < 0)
+        return STATUS_FAILED;
     run->options.alone = *scheduler_own() == '\0'; /* of an array some tasks may be on other nodes */
     if (daemon_node(&run->options, run->node) < 0)
         return STATUS_USAGE;

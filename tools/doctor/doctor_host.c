@@ -18,6 +18,7 @@
 #include "programs/capture.h"
 #include "programs/launch.h"
 #include "programs/places.h"
+#include "programs/site.h"
 #include "session/session.h"
 #include "union/disk.h"
 
@@ -128,10 +129,12 @@ static void doctor_check_run_dir(struct doctor *doctor, const struct config *con
         doctor_check_room(doctor, base);
 }
 
-static void doctor_check_settings(struct doctor *doctor, const struct config *config)
+static bool doctor_check_settings(struct doctor *doctor)
 {
-    if (config->bad != NULL)
-        doctor_say(doctor, DOCTOR_PROBLEM, "settings", "%s: invalid value (correct it or unset it)", config->bad);
+    const char *bad = site_bad_variable();
+    if (bad != NULL)
+        doctor_say(doctor, DOCTOR_PROBLEM, "settings", "%s: %s (correct it or unset it)", bad, settings_fault(bad));
+    return bad == NULL;
 }
 
 /* A command's first line of standard output or error, and its exit status; -1: it could not be run, or was killed. */
@@ -227,9 +230,10 @@ void doctor_check_host(struct doctor *doctor)
     config_read(&config, environ);
     doctor_check_kernel(doctor);
     doctor_check_libc(doctor);
-    doctor_check_settings(doctor, &config);
+    const bool is_understood = doctor_check_settings(doctor);
     doctor_check_run_dir(doctor, &config);
-    doctor_check_daemon(doctor);
+    if (is_understood) /* else it says the same, instead of its version */
+        doctor_check_daemon(doctor);
     doctor_check_preload(doctor);
     doctor_check_fuse(doctor);
 }

@@ -268,6 +268,8 @@ static int main_launch_all(struct launch *launch, char **words)
         return STATUS_USAGE;
     if (site_is_off() && !launch->dry_run)
         return site_command(&launch->roots, words);
+    if (site_check_variables() < 0)
+        return STATUS_FAILED;
     if (plan_make(launch) < 0)
         return STATUS_FAILED;
     if (!launch->dry_run)

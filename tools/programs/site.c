@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "cli/command.h"
+#include "config/config.h"
 #include "programs/launch.h"
 #include "programs/places.h"
 #include "session/session.h"
@@ -32,6 +33,26 @@ int site_read(bool doubts)
 const struct settings *site_settings(void)
 {
     return &site;
+}
+
+const char *site_bad_variable(void)
+{
+    struct config config;
+    config_read(&config, environ);
+    return config.bad != NULL ? config.bad : settings_bad_variable(&site);
+}
+
+void site_complain_variable(const char *name)
+{
+    error_report("%s: %s (correct it or unset it)", name, settings_fault(name));
+}
+
+int site_check_variables(void)
+{
+    const char *bad = site_bad_variable();
+    if (bad != NULL)
+        site_complain_variable(bad);
+    return bad != NULL ? -1 : 0;
 }
 
 bool site_is_off(void)

@@ -13,6 +13,13 @@ int site_read(bool doubts);
 /* ... of what was read, also where that failed. */
 const struct settings *site_settings(void);
 
+/* The first variable of the environment whose value means nothing to the daemon or to the preloaded library, or NULL. */
+const char *site_bad_variable(void);
+void site_complain_variable(const char *name);
+/* 0; -1 after a complaint about that one. A daemon that is started checks by itself; the library, in a program, says nothing.
+ */
+int site_check_variables(void);
+
 bool site_is_off(void);
 /* Where shunt is off: says so, and that `what` happens instead. 0, if no root has anything that only shunt shows; else -1,
  * after a complaint. */
