@@ -54,7 +54,7 @@ int site_check(const char *directory, char to[PATH_MAX])
 {
     struct stat stat_of;
     if (!realpath(directory, to) || stat(to, &stat_of) < 0) {
-        error_report("%s: cannot be measured: %s (give a directory of the file system to be measured)", directory,
+        error_report("%s: cannot be measured: %s (give a directory of the file system to be measured)", error_name(directory),
                      strerror(errno));
         return -1;
     }

@@ -52,6 +52,8 @@ void error_report(const char *format, ...) __attribute__((format(printf, 1, 2)))
 /* For a process that serves a job: that what reads its messages has ended (SIGPIPE) is no reason to leave a session. What it
  * executes has the signal as it was. */
 void error_outlast_reader(void);
+/* What a message calls the file of that path: '' if it is empty. */
+const char *error_name(const char *path);
 /* ... of a path and a negative errno, with what to do. */
 void error_report_path(const char *path, int error);
 /* ... and what `shunt SUBCOMMAND --help` is for; STATUS_USAGE. */

@@ -87,8 +87,14 @@ static const struct {
     {EXDEV, "on another file system than the branch (move it by hand)"},
 };
 
+const char *error_name(const char *path)
+{
+    return *path != '\0' ? path : "''";
+}
+
 void error_report_path(const char *path, int error)
 {
+    path = error_name(path);
     for (size_t i = 0; i < sizeof sentences / sizeof *sentences; i++)
         if (sentences[i].error == -error) {
             error_report("%s: %s", path, sentences[i].sentence);

@@ -23,7 +23,9 @@ void roots_finish(struct roots *roots)
 
 static int roots_complain_root(const char *path, int error)
 {
-    if (error == -ENOENT)
+    if (*path == '\0') /* the value of a variable that is not set, as a rule */
+        error_report("a root is given as an empty word (name the shared directory, and check what the word is made of)");
+    else if (error == -ENOENT)
         error_report("%s: does not exist (make the directory first, or name another one)", path);
     else if (error == -ENOTDIR)
         error_report("%s: not a directory (name a directory)", path);

@@ -71,7 +71,7 @@ static int command_mount_check(struct mount *mount, const char *root, const char
         !command_mount_is_directory(&of_mountpoint)) {
         error_report(errno == ENOTCONN ? "%s: is a mount whose server has ended: %s (run 'shunt umount' on it first)"
                                        : "%s: cannot be mounted on: %s (make the directory first)",
-                     word, strerror(errno));
+                     error_name(word), strerror(errno));
         return -1;
     }
     if (command_umount_is_mount(mount->mountpoint)) {

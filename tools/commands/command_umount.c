@@ -103,7 +103,8 @@ static int command_umount_word(const char *word)
     if (error == -EBUSY)
         error_report("%s: is in use (see by which process with 'fuser -vm %s', and run this again)", word, path);
     else if (error < 0)
-        error_report("%s: cannot be unmounted: %s (check the path, and that fusermount3 is installed)", word, strerror(-error));
+        error_report("%s: cannot be unmounted: %s (check the path, and that fusermount3 is installed)", error_name(word),
+                     strerror(-error));
     return error < 0 ? STATUS_FAILED : STATUS_OK;
 }
 

@@ -116,7 +116,7 @@ static int nodes_take_file(struct nodes *nodes, const char *source, const char *
 {
     char *text = nodes_read_file(path);
     if (!text) {
-        error_report("%s: the file of nodes cannot be read: %s (check its path)", path, strerror(errno));
+        error_report("%s: the file of nodes cannot be read: %s (check its path)", error_name(path), strerror(errno));
         return -1;
     }
     nodes->source = source;
