@@ -87,6 +87,16 @@ def test_a_root_that_is_read_only(shunt, root, mounts):
     assert found["file system"][0] == "problem" and "a directory cannot be made" in found["file system"][1]
 
 
+def test_a_file_system_that_is_read_only_elsewhere(shunt, root, area, mounts):
+    """Another mount of the same file system says nothing of the root's own, whichever was made last."""
+    (area / "elsewhere").mkdir()
+    mounts("mount", "-t", "tmpfs", "none", root).check()
+    mounts("mount", "--bind", root, area / "elsewhere").check()
+    mounts("mount", "-o", "remount,bind,ro", area / "elsewhere").check()
+    at_root, elsewhere = (findings(mounts(shunt.path, "doctor", "--json", "--root", path))["mount"] for path in (root, area / "elsewhere"))
+    assert at_root[0] == "ok" and elsewhere[0] == "problem" and "tmpfs, mounted read-only" in elsewhere[1]
+
+
 def test_a_file_system_without_hard_links(shunt, root, mounts, odd_file_system):
     odd_file_system("nolinks")
     result = mounts(shunt.path, "doctor", "--json", "--root", root)

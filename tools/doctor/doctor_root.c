@@ -23,18 +23,26 @@ struct doctor_mount {
     char options[1024]; /* of the mount and of its file system */
 };
 
-/* A line of it: ID PARENT MAJOR:MINOR ROOT PATH OPTIONS [FIELD]... - TYPE SOURCE OPTIONS. False: another device's. */
-static bool doctor_take_mount(char *line, unsigned major, unsigned minor, struct doctor_mount *mount)
+/* Is that the mount that `stat` is of? Before Linux 5.8 only the device is known, which may have several. */
+static bool doctor_is_mount(const char *id, const char *device, const struct statx *stat)
+{
+    unsigned major, minor;
+    if (stat->stx_mask & STATX_MNT_ID)
+        return strtoull(id, NULL, 10) == stat->stx_mnt_id;
+    return sscanf(device, "%u:%u", &major, &minor) == 2 && major == stat->stx_dev_major && minor == stat->stx_dev_minor;
+}
+
+/* A line of it: ID PARENT MAJOR:MINOR ROOT PATH OPTIONS [FIELD]... - TYPE SOURCE OPTIONS. False: another mount's. */
+static bool doctor_take_mount(char *line, const struct statx *stat, struct doctor_mount *mount)
 {
     char *words[6], *rest = line, *after = strstr(line, " - ");
-    unsigned found_major, found_minor;
     if (after == NULL)
         return false;
     *after = '\0';
     for (size_t i = 0; i < 6; i++)
         if ((words[i] = strsep(&rest, " ")) == NULL)
             return false;
-    if (sscanf(words[2], "%u:%u", &found_major, &found_minor) != 2 || found_major != major || found_minor != minor)
+    if (!doctor_is_mount(words[0], words[2], stat))
         return false;
     after += 3;
     const char *type = strsep(&after, " "), *source = strsep(&after, " "), *super = after != NULL ? after : "";
@@ -52,9 +60,9 @@ static bool doctor_find_mount(const char *root, struct doctor_mount *mount)
     size_t size = 0;
     bool found = false;
     FILE *mounts = fopen("/proc/self/mountinfo", "re");
-    if (mounts != NULL && sys_statx(AT_FDCWD, root, 0, STATX_TYPE, &stat) == 0)
+    if (mounts != NULL && sys_statx(AT_FDCWD, root, 0, STATX_TYPE | STATX_MNT_ID, &stat) == 0)
         while (getline(&line, &size, mounts) > 0) /* the last one covers the others */
-            found |= doctor_take_mount(line, stat.stx_dev_major, stat.stx_dev_minor, mount);
+            found |= doctor_take_mount(line, &stat, mount);
     free(line);
     if (mounts != NULL)
         fclose(mounts);
