@@ -66,14 +66,39 @@ static int key_parse_key(const char *text, size_t length, const struct session *
     return 0;
 }
 
-static int key_read_key(int fd, const struct session *session, uint8_t key[SESSION_KEY_SIZE])
+/* Whose a file is that this user makes there: a server may map users (NFS with root_squash or all_squash). */
+static int key_made_by_us(int directory, uid_t *uid)
+{
+    char name[STORE_NAME_MAX];
+    struct statx stat;
+    struct text t;
+    text_init(&t, name, sizeof name);
+    disk_temporary(&t, ".owner-");
+    const int fd = sys_openat(directory, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return fd;
+    const int error = sys_statx(fd, "", AT_EMPTY_PATH, STATX_UID, &stat);
+    sys_close(fd);
+    sys_unlinkat(directory, name, 0);
+    if (error == 0)
+        *uid = stat.stx_uid;
+    return error;
+}
+
+static bool key_is_ours(int directory, uid_t owner)
+{
+    uid_t uid;
+    return owner == (uid_t)SYS0(SYS_geteuid) || (key_made_by_us(directory, &uid) == 0 && uid == owner);
+}
+
+static int key_read_key(int directory, int fd, const struct session *session, uint8_t key[SESSION_KEY_SIZE])
 {
     char text[TEXT_MAX];
     struct statx stat;
     int error = sys_statx(fd, "", AT_EMPTY_PATH, STATX_TYPE | STATX_MODE | STATX_UID, &stat);
     if (error < 0)
         return error;
-    if (!S_ISREG(stat.stx_mode) || stat.stx_uid != (uid_t)SYS0(SYS_geteuid) || (stat.stx_mode & 077) != 0)
+    if (!S_ISREG(stat.stx_mode) || (stat.stx_mode & 077) != 0 || !key_is_ours(directory, stat.stx_uid))
         return -EPERM;
     ssize_t length = disk_read_all(fd, text, sizeof text);
     return length < 0 ? (int)length : key_parse_key(text, (size_t)length, session, key);
@@ -87,11 +112,12 @@ int session_key(const char *root, const struct session *session, uint8_t key[SES
         return directory;
     store_name(name, KEY, session, 0);
     int fd = sys_openat(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0);
+    int error = fd == -ELOOP || fd == -ENXIO || fd == -EACCES ? -EPERM : fd;
+    if (fd >= 0) {
+        error = key_read_key(directory, fd, session, key);
+        sys_close(fd);
+    }
     sys_close(directory);
-    if (fd < 0)
-        return fd == -ELOOP || fd == -ENXIO || fd == -EACCES ? -EPERM : fd;
-    int error = key_read_key(fd, session, key);
-    sys_close(fd);
     return error;
 }
 

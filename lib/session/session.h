@@ -149,8 +149,8 @@ int session_drop(const char *root, uint64_t id, uint16_t number);
  * is. */
 int session_revise(const char *root, struct session *);
 
-/* The key of the session, for its members. 0; -ENOENT; -EPERM: it is no regular file, or not of this user
- * alone; -EBADMSG; -ESTALE: it is another session's. */
+/* The key of the session, for its members. 0; -ENOENT; -EPERM: it is no regular file, or not for this user alone, or of
+ * another owner than what this user makes there; -EBADMSG; -ESTALE: it is another session's. */
 int session_key(const char *root, const struct session *, uint8_t key[SESSION_KEY_SIZE]);
 
 /* The user of a session that has members, from whose key it is, which others may not read: 0; -ENOENT: there is none; another

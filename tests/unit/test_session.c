@@ -2,6 +2,7 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #include "session/session.h"
 
+#include <sys/fsuid.h>
 #include <sys/wait.h>
 
 #include "place.h"
@@ -1231,6 +1232,28 @@ Test(key, is_its_users_alone)
     must_found(&mine, &session);
     cr_assert_eq(session_key(root_path(), &session, other), 0);
     cr_assert_neq(memcmp(one, other, sizeof one), 0, "a new session has a new key");
+    session_finish(&session);
+}
+
+/* As on NFS with root_squash or all_squash: what this process makes belongs to that user. */
+Test(key, may_be_of_the_user_for_whom_the_file_system_takes_this_one)
+{
+    if (geteuid() != 0)
+        return;
+    cr_assert_eq(chmod(place, 0755), 0);
+    cr_assert_eq(chown(place_path("r/.shunt/session"), 12345, (gid_t)-1), 0);
+    setfsuid(12345);
+    cr_assert_eq(setfsuid((uid_t)-1), 12345);
+    struct session session = session_keyed();
+    struct stat stat;
+    const int files = place_count("r/.shunt/session");
+    cr_assert_eq(lstat(key_path, &stat), 0);
+    cr_assert_eq(stat.st_uid, 12345);
+    cr_assert_eq(key_of(&session), 0);
+    cr_assert_eq(place_count("r/.shunt/session"), files, "%s", session_files());
+    setfsuid(0);
+    cr_assert_eq(chown(key_path, 23456, (gid_t)-1), 0);
+    cr_assert_eq(key_of(&session), -EPERM);
     session_finish(&session);
 }
 
