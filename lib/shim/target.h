@@ -233,8 +233,8 @@ bool target_has_moved(struct target *, long *result);
  * is told. Is something else known by now? It costs a look, and is for what would fail because of the type. */
 bool target_was_replaced(struct target *);
 
-/* The result of a call. -ESTALE: what it was on has gone since, from its server (NFS) or as this node's daemon knows it; natively
- * nothing would be there, -ENOENT. Of a root that has gone itself it is said as it is. */
+/* The result of a call. -ESTALE: what it was on has gone since, from its server (NFS) or as this node's daemon knows it;
+ * natively nothing would be there, -ENOENT. Of a root that has gone itself it is said as it is. */
 long target_gone(const struct target *, long result);
 /* A name that the home did not know has been taken out of the trunk by a plain call. If somebody made it
  * there just before, the home knows it by now: it is to forget it. */
