@@ -871,7 +871,7 @@ Test(join, another_file_system)
     for (int i = 0; i < 4; i++) {
         changed = session;
         changed.epoch = 2;
-        uint64_t *const told[] = {&changed.root.ino, &changed.probe.ino, &changed.probe.birth, &changed.system};
+        uint64_t *const told[] = {&changed.root.ino, &changed.root.birth, &changed.probe.ino, &changed.system};
         ++*told[i];
         put_epoch(&changed);
         cr_assert_eq(session_join(root_path(), &mine, &theirs), -EXDEV, "%d", i);
@@ -1007,6 +1007,10 @@ static void assert_one_founder(uint64_t epoch)
     cr_assert_eq(session.members[0].node[1], '0' + won, "it is the winner's");
     cr_assert_eq(session_key(root_path(), &session, key), 0, "its key was not taken away");
     cr_assert_eq(probe_check(place_open("r/.shunt/session"), &session), 0);
+    session.probe.birth++; /* another client's */
+    cr_assert_eq(probe_check(place_open("r/.shunt/session"), &session), 0);
+    session.probe.ino++;
+    cr_assert_eq(probe_check(place_open("r/.shunt/session"), &session), -EXDEV);
     cr_assert_eq(place_count("r/.shunt/session"), epoch == 1 ? 4 : 5, "%s", session_files());
     session_finish(&session);
 }
