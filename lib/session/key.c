@@ -66,7 +66,7 @@ static int key_parse_key(const char *text, size_t length, const struct session *
     return 0;
 }
 
-/* Whose a file is that this user makes there: a server may map users (NFS with root_squash or all_squash). */
+/* Whose a file is that this user makes there: an NFS server may map users. */
 static int key_made_by_us(int directory, uid_t *uid)
 {
     char name[STORE_NAME_MAX];

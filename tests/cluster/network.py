@@ -12,7 +12,7 @@ import os
 import pathlib
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 DEVICE = "wire0"
 WIRE = pathlib.Path(__file__).with_name("wire.py")
@@ -43,6 +43,9 @@ class Packets:
     lost: int
     overtaken: int
     resets: int
+
+    def __sub__(self, before):
+        return Packets(*(now - then for now, then in zip(astuple(self), astuple(before))))
 
 
 class Wire:

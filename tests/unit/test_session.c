@@ -1239,7 +1239,7 @@ Test(key, is_its_users_alone)
     session_finish(&session);
 }
 
-/* As on NFS with root_squash or all_squash: what this process makes belongs to that user. */
+/* As on an NFS server that maps users: what this process makes belongs to that user. */
 Test(key, may_be_of_the_user_for_whom_the_file_system_takes_this_one)
 {
     if (geteuid() != 0)
