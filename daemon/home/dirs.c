@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hook.h"
 #include "catalogue/spill.h"
 #include "home/home.h"
 #include "index/index.h"
@@ -159,7 +158,7 @@ void home_note_forgotten(struct home *home)
 
 bool home_has_forgotten_since(const struct home *home, const struct operation *operation)
 {
-    return home->forgotten != operation->forgotten && !BROKEN("forgotten-since");
+    return home->forgotten != operation->forgotten;
 }
 
 /* What waits for something of it begins again. */

@@ -167,7 +167,7 @@ static int operate_remove_rmdir_no_directory(struct target *t, int code)
     HOOK("rmdir-no-directory");
     if (code == -ENOENT)
         return target_parent_is_read_only(t) ? -EROFS : code;
-    return code == 0 || code == -ENOTDIR ? operate_remove_rmdir_other(t) : sys_unlinkat(t->real_at, t->real_path, AT_REMOVEDIR);
+    return code == 0 ? operate_remove_rmdir_other(t) : sys_unlinkat(t->real_at, t->real_path, AT_REMOVEDIR);
 }
 
 static int operate_remove_rmdir_settled(struct target *t)

@@ -614,13 +614,14 @@ def test_a_directory_that_is_replaced_before_its_rmdir_was_gone(stage, node):
     assert stage.does("a", "os.rmdir('sub')") == "None"
 
 
-def test_a_directory_that_is_replaced_before_its_name_is_claimed_was_gone(stage):
-    """There was none when its coordinator had been asked. The other one has a marker by then, but no file."""
+@pytest.mark.parametrize("hook", ["claim-unserved", "claim-absent"])
+def test_a_directory_that_is_replaced_before_its_name_is_claimed_was_gone(stage, hook):
+    """There was none when its coordinator had been asked, or when its name had. The other one has a marker by then, but no file."""
     marked = stage.meeting()
     stage.begin(hooks=[marked.at("marker-written")])
     stage.does("a", "os.mkdir('sub')")
     held, gone = stage.meeting(), stage.meeting()
-    removal = stage.call("b", "os.rmdir('sub')", held.at("hold"), gone.at("claim-unserved"))
+    removal = stage.call("b", "os.rmdir('sub')", held.at("hold"), gone.at(hook))
     held.reached()
     assert stage.does("a", "os.rmdir('sub')") == "None"
     held.go()
@@ -629,28 +630,6 @@ def test_a_directory_that_is_replaced_before_its_name_is_claimed_was_gone(stage)
     maker = stage.call("c", "make('sub/m')")
     marked.reached()
     gone.go()
-    assert removal.answer() == "ENOENT"
-    marked.go()
-    assert maker.answer() == "None"
-
-
-def test_a_directory_that_is_replaced_when_nobody_knows_its_name_was_gone(stage):
-    """It has gone when its name is asked for, and another one is there after that, with a marker, but no file."""
-    marked = stage.meeting()
-    stage.begin(hooks=[marked.at("marker-written")])
-    stage.does("a", "os.mkdir('sub')")
-    held, gone, absent = stage.meeting(), stage.meeting(), stage.meeting()
-    removal = stage.call("b", "os.rmdir('sub')", held.at("hold"), gone.at("claim-unserved"), absent.at("claim-absent"))
-    held.reached()
-    assert stage.does("a", "os.rmdir('sub')") == "None"
-    held.go()
-    gone.reached()
-    gone.go()
-    absent.reached()
-    assert stage.does("a", "os.mkdir('sub')") == "None"
-    maker = stage.call("c", "make('sub/m')")
-    marked.reached()
-    absent.go()
     assert removal.answer() == "ENOENT"
     marked.go()
     assert maker.answer() == "None"

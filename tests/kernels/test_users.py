@@ -22,7 +22,7 @@ def squashed(cluster):
 def test_root_that_is_nobody_to_the_server(idle):
     """Daemons join, and each node's files are there for all, during the session and after it."""
     if idle.cluster.kind != "nfs":
-        pytest.skip("only a server maps users")
+        pytest.skip("of these file systems NFS alone has a server that takes a user for another (root_squash)")
     first, last = idle.nodes[0], idle.nodes[-1]
     idle.cluster.must(first, f"chmod 1777 {idle.root}")
     with squashed(idle.cluster):
