@@ -15,6 +15,7 @@
 #include "base/hook.h"
 #include "base/log.h"
 #include "complaint.h"
+#include "config/config.h"
 #include "listen/listen.h"
 #include "membership/heartbeat.h"
 #include "membership/homes.h"
@@ -125,19 +126,28 @@ static int join_when_dropped(struct shuntd *shuntd)
     return code;
 }
 
+static int join_complain_of_network(const struct shuntd *shuntd, int code)
+{
+    return complain(
+        NO_NETWORK,
+        "SHUNT_FABRIC '%s': the network cannot be opened: %s (run 'shunt doctor', which names the interfaces of this host)",
+        shuntd->options.fabric, strerror(-code));
+}
+
+static int join_open_fabric_now(struct shuntd *shuntd)
+{
+    return peers_is_open(shuntd->peers) ? 0 : peers_open(shuntd->peers, shuntd->options.fabric, join_ring_for_peers, shuntd);
+}
+
 /* Others must know where to reach a daemon from the moment on that it is a member. */
 static int join_as_member(struct shuntd *shuntd)
 {
     size_t size = sizeof shuntd->me.address;
-    int code =
-        peers_is_open(shuntd->peers) ? 0 : peers_open(shuntd->peers, shuntd->options.fabric, join_ring_for_peers, shuntd);
+    int code = join_open_fabric_now(shuntd);
     if (code == 0)
         code = peers_address(shuntd->peers, shuntd->me.address, &size);
     if (code != 0)
-        return complain(
-            NO_NETWORK,
-            "SHUNT_FABRIC '%s': the network cannot be opened: %s (run 'shunt doctor', which names the interfaces of this host)",
-            shuntd->options.fabric, strerror(-code));
+        return join_complain_of_network(shuntd, code);
     shuntd->me.address_size = (uint8_t)size;
     shuntd->me.home = SESSION_GUEST; /* it may have tried to found a session before */
     return join_when_dropped(shuntd);
@@ -261,20 +271,25 @@ static void *join_open_fabric(void *context)
 {
     struct shuntd *shuntd = context;
     HOOK("fabric-opens");
-    int code = peers_open(shuntd->peers, shuntd->options.fabric, join_ring_for_peers, shuntd);
+    int code = join_open_fabric_now(shuntd);
     if (code != 0)
         log_warning("SHUNT_FABRIC '%s': the network cannot be opened, so no other node can join: %s", shuntd->options.fabric,
                     strerror(-code));
     return NULL;
 }
 
-/* It takes a while, and nobody needs it yet: see session_view_publish_address. */
+/* It takes a while, and nobody needs it yet: see session_view_publish_address. But one that somebody has named is to be there.
+ */
 static int join_open_fabric_meanwhile(struct shuntd *shuntd)
 {
     homes_found(shuntd);
     heartbeat_adopt(shuntd);
     if (strcmp(shuntd->options.fabric, "none") == 0 || peers_is_open(shuntd->peers))
         return 0;
+    if (strcmp(shuntd->options.fabric, CONFIG_FABRIC) != 0) {
+        const int refused = join_open_fabric_now(shuntd);
+        return refused == 0 ? 0 : join_complain_of_network(shuntd, refused);
+    }
     /* As all threads but main's: the handler is not at work while main's thread takes down what it touches. */
     sigset_t all, before;
     faults_excepted(&all);

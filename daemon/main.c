@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/standard_streams.h"
 #include "coordinator/coordinator.h"
+#include "coordinator/delegation.h"
 #include "coordinator/dir_times.h"
 #include "coordinator/evict.h"
 #include "coordinator/outgrown.h"
@@ -127,18 +128,37 @@ static int main_serve_overdue(struct shuntd *shuntd)
     return code == 0 ? coordinator_give_up(shuntd) : code;
 }
 
+/* What is known here of directories is noted for the catalogue before any of it is given away. */
+static int main_begin_to_leave(struct shuntd *shuntd)
+{
+    if (shuntd->stop == 0)
+        return 0;
+    recorder_note_end(shuntd);
+    return delegation_leave(shuntd);
+}
+
 /* What is done, what is asked, what is over; then the answers go out. */
 static int main_serve_batch(struct shuntd *shuntd)
 {
-    static int (*const steps[])(struct shuntd *) = {main_serve_jobs,     session_view_publish_address,
-                                                    rpc_receive_all,     main_serve_woken,
-                                                    main_serve_messages, grant_step,
-                                                    main_serve_deaths,   main_serve_overdue,
-                                                    dir_times_step,      homes_step,
-                                                    heartbeat_step,      failure_detector_step,
-                                                    recorder_step,       evict_step,
-                                                    outgrown_step,       root_watch_step,
-                                                    user_watch_step,     main_serve_woken};
+    static int (*const steps[])(struct shuntd *) = {main_serve_jobs,
+                                                    session_view_publish_address,
+                                                    rpc_receive_all,
+                                                    main_serve_woken,
+                                                    main_serve_messages,
+                                                    grant_step,
+                                                    main_serve_deaths,
+                                                    main_serve_overdue,
+                                                    dir_times_step,
+                                                    homes_step,
+                                                    main_begin_to_leave,
+                                                    heartbeat_step,
+                                                    failure_detector_step,
+                                                    recorder_step,
+                                                    evict_step,
+                                                    outgrown_step,
+                                                    root_watch_step,
+                                                    user_watch_step,
+                                                    main_serve_woken};
     int code = 0;
     shuntd->now = clock_monotonic();
     for (size_t i = 0; i < sizeof steps / sizeof *steps && code == 0; i++)
@@ -240,9 +260,9 @@ static int main_run(struct shuntd *shuntd)
     }
     /* What was taken of grants is seen, for the times of directories, and nothing more of them is taken. */
     const int code = turn.code == 0 ? prefetch_tick(shuntd) : turn.code;
+    dir_times_write_all(shuntd); /* before another daemon may set the times of a directory without this one */
     if (code == 0)
         session_view_leave(shuntd);
-    dir_times_write_all(shuntd);
     return code;
 }
 

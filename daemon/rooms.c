@@ -65,6 +65,16 @@ static const struct collective_handlers collective_handlers = {
             [MESSAGE_SHARE] = share_part,
         },
     .add = {[MESSAGE_STATUS] = status_add_page, [MESSAGE_SHARE] = share_add_page},
+    .concerns_nodes =
+        {
+            [MESSAGE_RECORD] = true,
+            [MESSAGE_SETTLE] = true,
+            [MESSAGE_ATTRIBUTES] = true,
+            [MESSAGE_SYNC] = true,
+            [MESSAGE_WATCH] = true,
+            [MESSAGE_MOVED] = true,
+            [MESSAGE_FENCE] = true,
+        },
 };
 
 static const struct home_rpc_handlers home_rpc_handlers = {
@@ -81,6 +91,7 @@ static const struct coordinator_handlers coordinator_handlers = {
             [MESSAGE_SETTLE] = coordinator_settle,
             [MESSAGE_WATCH] = coordinator_tell_all,
             [MESSAGE_EVICT] = coordinator_evict,
+            [MESSAGE_AWAIT_THAW] = freeze_is_over,
         },
     .see_grants = grant_see_all,
     .settle_grants = grant_settle_dir,

@@ -25,11 +25,13 @@
 #include "coordinator/evict.h"
 #include "coordinator/rename_fence.h"
 #include "disk/disk.h"
+#include "disk/stall_watch.h"
 #include "home/home.h"
 #include "join.h"
 #include "listen/listen.h"
 #include "listen/predecessor.h"
 #include "membership/failure_detector.h"
+#include "membership/heartbeat.h"
 #include "membership/root_watch.h"
 #include "name_cache.h"
 #include "ops/ops.h"
@@ -367,9 +369,11 @@ static int start_open_rooms(struct shuntd *shuntd)
     shuntd->root.may_settle = coordinator_may_settle;
     shuntd->root.settle_context = shuntd;
     if (code == 0)
-        code = disk_create(&shuntd->disk, shuntd, DISK_THREADS, start_ring);
+        code = stall_watch_create(&shuntd->stall_watch, shuntd, heartbeat_note_stall);
     if (code == 0)
-        code = disk_create(&shuntd->heartbeat_disk, shuntd, PULSE_THREADS, start_ring);
+        code = disk_create(&shuntd->disk, shuntd, DISK_THREADS, start_ring, shuntd->stall_watch);
+    if (code == 0)
+        code = disk_create(&shuntd->heartbeat_disk, shuntd, PULSE_THREADS, start_ring, NULL); /* heartbeat_step sees it */
     if (code == 0)
         code = failure_detector_create(shuntd);
     if (code == 0)
@@ -453,9 +457,9 @@ static void start_remove_run_dir(const struct shuntd *shuntd, bool with_log)
 }
 
 /* The order: no signal handler runs any more (main's thread alone takes the signals); then the threads end, all of which ring
- * the channel's doorbell or serve from the index (the fabric's, the disk's, those of heartbeats, the recorder's; the one that
- * waits for the end of clients is joined by listen_destroy); then the channel, what only main's thread uses, the index, and the
- * files of the run directory. */
+ * the channel's doorbell or serve from the index (the fabric's, the disk's, those of heartbeats, the watch's, the recorder's;
+ * the one that waits for the end of clients is joined by listen_destroy); then the channel, what only main's thread uses, the
+ * index, and the files of the run directory. */
 void start_undo(struct shuntd *shuntd, bool failed)
 {
     bool served = shuntd->index != NULL;
@@ -468,6 +472,7 @@ void start_undo(struct shuntd *shuntd, bool failed)
     peers_destroy(shuntd->peers);
     disk_destroy(shuntd->disk);
     disk_destroy(shuntd->heartbeat_disk);
+    stall_watch_destroy(shuntd->stall_watch);
     recorder_destroy(shuntd);
     failure_detector_free(shuntd);
     listen_destroy(shuntd->listen);

@@ -152,7 +152,6 @@ tests_that_wait() {
     stage kernels kernel_tests
     has_built build-hooks
     stage hooked pytest build-hooks hooked tests/hooked
-    stage crash-hooked pytest build-hooks crash-hooked tests/crash/test_points.py
 }
 
 tests_that_compute() {
@@ -173,6 +172,7 @@ tests_that_compute() {
     single fuzz bash tests/fuzz/run.sh 8
     single quickstart bash examples/quickstart.sh
     stage crash pytest build crash tests/crash/test_crash.py
+    stage crash-hooked pytest build-hooks crash-hooked tests/crash/test_points.py
     # A part of the cases: all are for tests/crash/full.sh.
     single model bash tests/model/check.sh names lost-home lost-branch no-cas absent-while-pending confirm-lost listed-early listing peeked-once kept waits-holding at-once-unmarked
 }

@@ -78,6 +78,12 @@ void coordinator_adopt_answer(struct home_dir *dir, const struct message_record 
 
 /* The daemon that asks. */
 
+/* Is this daemon to be the directory's coordinator, and still to hear what the others know? */
+static bool coordinator_is_awaited(const struct shuntd *shuntd, struct dirid dir)
+{
+    return route_of_dir(&shuntd->route, dir) == shuntd->me.number && route_is_awaited(&shuntd->route, record_shard(dir, 0));
+}
+
 static int coordinator_send(struct shuntd *shuntd, struct coordinator_call *coordinator_call)
 {
     struct message message;
@@ -85,7 +91,7 @@ static int coordinator_send(struct shuntd *shuntd, struct coordinator_call *coor
     coordinator_call->member = route_of_dir(&shuntd->route, message.dir);
     coordinator_call->epoch = shuntd->route.epoch;
     uint64_t id = coordinator_call->done != NULL ? coordinator_call->id : 0;
-    return coordinator_call->member == shuntd->me.number && !route_is_awaited(&shuntd->route, record_shard(message.dir, 0))
+    return coordinator_call->member == shuntd->me.number && !coordinator_is_awaited(shuntd, message.dir)
                ? coordinator_receive(shuntd, shuntd->me.number, id, &message)
                : rpc_message(shuntd, coordinator_call->member, RPC_COORDINATOR, id, &message);
 }
@@ -151,13 +157,14 @@ int coordinator_drop(struct shuntd *shuntd, struct dirid dir)
     return coordinator_submit(shuntd, &drop, NULL, NULL);
 }
 
-/* Where this daemon alone is home of all it is known from now on; else the first daemon that uses it asks its coordinator. */
+/* Where this daemon alone is home of all, and has all, it is known from now on; else the first daemon that uses it asks its
+ * coordinator. */
 int coordinator_dir_created(struct shuntd *shuntd, struct dirid id, const char *path)
 {
     struct message born = coordinator_about(MESSAGE_DIR_CREATED, id);
-    if (!route_is_sole(&shuntd->route)) {
+    if (!route_is_sole(&shuntd->route) || shuntd->route.missing > 0) {
         born.load.path = message_text(path, strlen(path));
-        return coordinator_submit(shuntd, &born, NULL, NULL);
+        return coordinator_is_awaited(shuntd, id) ? 0 : coordinator_submit(shuntd, &born, NULL, NULL);
     }
     if (home_dir_find(shuntd->home, id) != NULL)
         return 0;
@@ -290,7 +297,8 @@ int coordinator_resubmit(struct shuntd *shuntd)
  */
 static bool coordinator_is_silent(const struct shuntd *shuntd, uint16_t member)
 {
-    const bool is_stalled = shuntd->stalled != 0 && shuntd->now - shuntd->stalled < shuntd->options.deadline;
+    const uint64_t stalled = __atomic_load_n(&shuntd->stalled, __ATOMIC_RELAXED);
+    const bool is_stalled = stalled != 0 && clock_after(stalled, shuntd->options.deadline) > shuntd->now;
     return !is_stalled && peers_is_silent(shuntd->peers, member, shuntd->options.deadline);
 }
 
@@ -453,9 +461,13 @@ struct told {
     struct coordinator_request *question;
 };
 
+/* Where a daemon is gone that may not have done its part, all are told again: the mirrors of its node are another's business
+ * then. */
 static int coordinator_is_told(struct shuntd *shuntd, void *context, const struct collective_end *end)
 {
     struct told told = *(struct told *)context;
+    if (end->lost && end->result >= 0)
+        return collective_begin(shuntd, &told.question->message, NULL, coordinator_is_told, context);
     struct home_dir *dir = home_dir_find(shuntd->home, told.dir);
     free(context);
     if (dir != NULL && dir->coordinator != NULL)
@@ -489,13 +501,15 @@ int coordinator_settle(struct shuntd *shuntd, struct home_dir *dir, struct coord
     return coordinator_tell_all(shuntd, dir, question);
 }
 
-/* It was empty when it was made, and nobody has asked for it yet, unless this was said before all began again. */
+/* It was empty when it was made, and nobody has asked for it yet. This is heeded at once or not at all: a coordinator that
+ * hears of it later, or from the one before it, may have forgotten meanwhile that the directory is used, and would take its
+ * names for absent. Without it, the directory is listed. */
 static int coordinator_note_created(struct shuntd *shuntd, struct coordinator_request *question)
 {
     char path[PATH_MAX];
     const struct message *message = &question->message;
     message_copy_path(path, &message->load.path);
-    if (home_dir_find(shuntd->home, message->dir) == NULL && !route_is_gathering(&shuntd->route)) {
+    if (home_dir_find(shuntd->home, message->dir) == NULL) {
         struct home_dir *dir = home_dir_add(shuntd->home, message->dir, path);
         if (dir == NULL || home_coordinator(dir) == NULL)
             return -ENOMEM;
@@ -560,9 +574,12 @@ int coordinator_serve(struct shuntd *shuntd, struct coordinator_request *questio
 /* Another daemon is its home now: a request that wants an answer is repeated there, one that wants none is passed on. */
 int coordinator_pass_on(struct shuntd *shuntd, struct coordinator_request *question)
 {
+    const struct message *message = &question->message;
     if (question->id != 0)
         return coordinator_result(shuntd, question, MESSAGE_REMOTE);
-    int code = rpc_message(shuntd, route_of_dir(&shuntd->route, question->message.dir), RPC_COORDINATOR, 0, &question->message);
+    int code = message->type == MESSAGE_DIR_CREATED
+                   ? 0 /* coordinator_note_created */
+                   : rpc_message(shuntd, route_of_dir(&shuntd->route, message->dir), RPC_COORDINATOR, 0, message);
     free(question);
     return code;
 }
@@ -604,8 +621,7 @@ int coordinator_take_item(struct shuntd *shuntd, uint16_t member, const struct f
         return rpc_malformed(shuntd);
     if (item->kind == RPC_COORDINATOR_ANSWER)
         return coordinator_answered(shuntd, item->client, &message);
-    if (route_of_dir(&shuntd->route, message.dir) == shuntd->me.number &&
-        route_is_awaited(&shuntd->route, record_shard(message.dir, 0)))
-        return rpc_defer(shuntd, member, item);
+    if (coordinator_is_awaited(shuntd, message.dir))
+        return message.type == MESSAGE_DIR_CREATED ? 0 : rpc_defer(shuntd, member, item);
     return coordinator_receive(shuntd, member, item->client, &message);
 }

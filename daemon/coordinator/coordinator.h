@@ -12,6 +12,7 @@
  * FREEZE   for rmdir: 0 it is empty, mirrors and marker are gone, creates wait; NOT_EMPTY; NOT_LOADED
  * THAW     it was not removed
  * DROP     it was removed
+ * AWAIT_THAW   0 or NOT_LOADED: it is not about to be removed, or not any more
  * RETURN   the sender has it delegated no more
  * EVICT    the sender has not used it for so long (evict.h). 0: all have forgotten it; BUSY; NOT_LOADED
  * ATTRIBUTES, SYNC, SETTLE, WATCH   as WIRE.md says */
@@ -108,7 +109,7 @@ bool coordinator_may_settle(const void *shuntd);
 /* The operations: with a directory that is loaded (but LOAD) and whose coordinator is neither busy nor closed. */
 typedef int coordinator_operation(struct shuntd *, struct home_dir *, struct coordinator_request *);
 coordinator_operation coordinator_load, coordinator_mark, coordinator_freeze, coordinator_tell_all,
-    coordinator_tell_all_if_marked, coordinator_settle, coordinator_evict;
+    coordinator_tell_all_if_marked, coordinator_settle, coordinator_evict, freeze_is_over;
 struct coordinator_handlers {
     coordinator_operation *operation[MESSAGE_TYPES]; /* NULL: no such request */
     /* What clients have done by grants is to be seen before times are told; and before a directory is pinned. 0 or a fatal
@@ -131,3 +132,6 @@ void coordinator_adopt_answer(struct home_dir *, const struct message_record *);
 /* An item of kind RPC_COORDINATOR or RPC_COORDINATOR_ANSWER. 0 or a fatal -errno. */
 int coordinator_take_item(struct shuntd *, uint16_t member, const struct frame_item *);
 collective_part freeze_part_freeze, freeze_part_thaw, freeze_part_drop;
+/* A directory that was handed over to this home is frozen, or was when it was sent: it thaws here when that is over, of which
+ * this daemon may have heard before it had it. 0 or a fatal -errno. */
+int freeze_await_thaw(struct shuntd *, struct dirid);

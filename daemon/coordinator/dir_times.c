@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/hook.h"
 #include "base/log.h"
 #include "base/sys.h"
 #include "coordinator/coordinator.h"
@@ -124,11 +125,6 @@ struct dir_times_job {
     char path[PATH_MAX];
 };
 
-static uint64_t dir_times_time_of(struct statx_timestamp time)
-{
-    return (uint64_t)time.tv_sec * CLOCK_SECOND + time.tv_nsec;
-}
-
 static int dir_times_look(int trunk, struct statx *stat)
 {
     return sys_statx(trunk, "", AT_EMPTY_PATH, STATX_MTIME | STATX_CTIME, stat);
@@ -150,17 +146,18 @@ static int dir_times_write_times(int trunk, struct home_times *times)
     int code = dir_times_look(trunk, &stat);
     if (code != 0)
         return code;
-    uint64_t ctime = dir_times_time_of(stat.stx_ctime), stood = ctime == times->settled ? times->stood : ctime;
-    if (dir_times_time_of(stat.stx_mtime) < times->changed) {
+    uint64_t ctime = clock_stamp(stat.stx_ctime), stood = ctime == times->settled ? times->stood : ctime;
+    if (clock_stamp(stat.stx_mtime) < times->changed) {
         stood = stood > times->changed ? stood : times->changed;
         code = dir_times_write_time(trunk, times->changed);
+        HOOK("trunk-told");
         if (code == 0)
             code = dir_times_look(trunk, &stat);
     }
     if (code != 0)
         return code;
     times->stood = stood;
-    times->settled = dir_times_time_of(stat.stx_ctime);
+    times->settled = clock_stamp(stat.stx_ctime);
     return 0;
 }
 
@@ -242,7 +239,9 @@ static int dir_times_finish(struct disk_job *base, struct shuntd *shuntd)
         dir_times_not_written(dir, job);
     } else {
         code = home_dir_merge_times(shuntd->home, dir, &job->times, 0);
-        home_dir_announce(shuntd->home, dir);
+        list_remove(&dir->unannounced);
+        if (code == 0) /* at once: until they hear of it, readers of other nodes see the change time that this gave the trunk */
+            code = dir_times_announce(shuntd, dir);
     }
     if (code == 0)
         code = home_dir_times_written(shuntd->home, dir);
@@ -272,8 +271,9 @@ int dir_times_write(struct shuntd *shuntd, struct home_dir *dir)
     if (job == NULL)
         return -ENOMEM;
     dir->writing = true;
+    const int code = home_dir_publish_times(shuntd->home, dir);
     disk_submit(shuntd->disk, &job->job);
-    return 0;
+    return code;
 }
 
 void dir_times_write_all(struct shuntd *shuntd)

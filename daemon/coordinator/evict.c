@@ -206,13 +206,22 @@ static void evict_forget(struct shuntd *shuntd, struct home_dir *dir)
     *at = tag;
 }
 
+/* A home that joined meanwhile may have been handed names by one that had not heard of this yet. It hears of it with the next
+ * load, which is therefore that of all homes: there is no delegation. */
+static bool evict_may_be_unheard(const struct shuntd *shuntd, const struct eviction *eviction)
+{
+    return eviction->epoch != shuntd->route.epoch && !route_is_outdated(&shuntd->route, eviction->epoch);
+}
+
 /* A daemon that is lost may not have passed it on. One that has not heard of it has the names of a load that is over. */
 static int evict_done(struct shuntd *shuntd, void *context, const struct collective_end *end)
 {
     struct eviction *eviction = context;
     struct home_dir *dir = home_dir_find(shuntd->home, eviction->id);
-    if (dir != NULL && dir->coordinator != NULL)
+    if (dir != NULL && dir->coordinator != NULL) {
         evict_forget(shuntd, dir);
+        dir->coordinator->sharded = evict_may_be_unheard(shuntd, eviction);
+    }
     return end->result < 0 ? end->result : evict_end(shuntd, eviction, 0);
 }
 

@@ -31,20 +31,29 @@
 
 /* What every daemon does. */
 
+/* Names are on their way here: the coordinator hears when they have come, and nobody is at work on one. */
+static int freeze_await_names(struct shuntd *shuntd, struct dirid id)
+{
+    struct home_dir *dir = home_dir_find(shuntd->home, id);
+    if (dir == NULL && (dir = home_dir_add(shuntd->home, id, "")) == NULL)
+        return -ENOMEM;
+    int code = home_report_idle(shuntd->home, dir);
+    return code == 0 ? MESSAGE_BUSY : code;
+}
+
 int freeze_part_freeze(struct shuntd *shuntd, struct collective *collective, const struct message *message)
 {
     struct home_dir *dir = home_dir_find(shuntd->home, message->dir);
-    if (dir == NULL)
-        return 0;
-    if (shuntd->route.missing == 0)
-        return home_freeze(shuntd->home, dir, message->freeze.tried);
-    int code = home_report_idle(shuntd->home, dir); /* names are on their way here */
-    return code == 0 ? MESSAGE_BUSY : code;
+    HOOK("freeze-asked");
+    if (shuntd->route.missing > 0 && (dir != NULL || !BROKEN("unknown-is-empty")))
+        return freeze_await_names(shuntd, message->dir);
+    return dir != NULL ? home_freeze(shuntd->home, dir, message->freeze.tried) : 0;
 }
 
 int freeze_part_thaw(struct shuntd *shuntd, struct collective *collective, const struct message *message)
 {
     struct home_dir *dir = home_dir_find(shuntd->home, message->dir);
+    HOOK("thawed");
     return dir != NULL ? home_thaw(shuntd->home, dir) : 0;
 }
 
@@ -59,7 +68,28 @@ int freeze_part_drop(struct shuntd *shuntd, struct collective *collective, const
     return code;
 }
 
+/* Another coordinator than the one that has said so may have frozen it since. */
+static int freeze_ended(struct shuntd *shuntd, const struct coordinator_call *coordinator_call, const struct message *answer)
+{
+    struct home_dir *dir = home_dir_find(shuntd->home, answer->dir);
+    if (dir == NULL || !dir->frozen)
+        return 0;
+    return coordinator_call->epoch == shuntd->route.epoch ? home_thaw(shuntd->home, dir) : freeze_await_thaw(shuntd, dir->id);
+}
+
+int freeze_await_thaw(struct shuntd *shuntd, struct dirid id)
+{
+    const struct message question = {.type = MESSAGE_AWAIT_THAW, .dir = id};
+    return BROKEN("frozen-for-good") ? 0 : coordinator_submit(shuntd, &question, freeze_ended, NULL);
+}
+
 /* What the coordinator does. */
+
+/* It is not asked while a directory is being frozen, or closed. */
+int freeze_is_over(struct shuntd *shuntd, struct home_dir *dir, struct coordinator_request *question)
+{
+    return coordinator_result(shuntd, question, 0);
+}
 
 struct freeze {
     struct disk_job job;
@@ -97,6 +127,7 @@ static void freeze_carry_out(struct disk_job *job, const struct shuntd *shuntd)
         freeze->result = marker_remove(trunk); /* the rmdir may be refused */
     if (trunk >= 0)
         sys_close(trunk);
+    HOOK("trunk-job-done");
 }
 
 static int freeze_thawed(struct shuntd *shuntd, void *context, const struct collective_end *end)
@@ -186,6 +217,7 @@ static int freeze_frozen(struct shuntd *shuntd, void *context, const struct coll
 {
     struct freeze *freeze = context;
     struct home_dir *dir = home_dir_find(shuntd->home, freeze->id);
+    HOOK("freeze-answered");
     /* Names may have been nowhere while all were asked. Where a member is gone nobody says later that a name is free. */
     bool moved = freeze->epoch != shuntd->route.epoch || !dir->coordinator->loaded;
     dir->coordinator->retries_removal |= moved || end->lost;

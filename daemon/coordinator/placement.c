@@ -21,6 +21,7 @@
 #include "rpc/collective.h"
 #include "union/mirror.h"
 #include "union/placement.h"
+#include "union/quota.h"
 
 /* What the coordinator does: a marker, and on its own node the leaf that is asked for with it, in one go. */
 
@@ -38,6 +39,9 @@ struct mark_job {
 
 static int placement_mark(const struct shuntd *shuntd, int trunk, struct mark_job *job)
 {
+    const int refused = quota_of_directory(trunk, shuntd->root.path); /* before the marker, which it would count */
+    if (refused != 0)
+        return refused;
     if (getrandom(&job->marker.id, sizeof job->marker.id, 0) != sizeof job->marker.id)
         return -EIO;
     job->marker.id &= (1ull << 48) - 1;
@@ -86,6 +90,7 @@ static void placement_carry_out_mark(struct disk_job *base, const struct shuntd 
     }
     if (trunk >= 0)
         sys_close(trunk);
+    HOOK("trunk-job-done");
 }
 
 static int placement_all_know(struct shuntd *, void *, const struct collective_end *);
@@ -194,7 +199,9 @@ static void placement_carry_out(struct disk_job *job, const struct shuntd *shunt
 {
     struct leaf_job *leaf = (struct leaf_job *)job;
     int trunk = disk_open_trunk(shuntd, leaf->path, leaf->id);
-    leaf->result = trunk < 0 ? disk_stale_if_elsewhere(trunk) : placement_make_mirror(shuntd, trunk, leaf->mirror, leaf->leaf);
+    leaf->result = trunk < 0 ? disk_stale_if_elsewhere(trunk) : quota_of_directory(trunk, shuntd->root.path);
+    if (leaf->result == 0)
+        leaf->result = placement_make_mirror(shuntd, trunk, leaf->mirror, leaf->leaf);
     if (trunk >= 0)
         sys_close(trunk);
 }

@@ -12,6 +12,7 @@
 #include "base/faults.h"
 #include "base/hook.h"
 #include "base/sys.h"
+#include "disk/stall_watch.h"
 #include "shuntd.h"
 #include "union/disk.h"
 #include "union/identity.h"
@@ -21,6 +22,7 @@
 struct disk {
     struct shuntd *shuntd;
     void (*ring)(struct shuntd *);
+    struct stall_watch *watch; /* NULL: nobody waits for what it does */
     pthread_mutex_t lock;
     pthread_cond_t work;
     struct link waiting, done;
@@ -45,7 +47,10 @@ static void *disk_work(void *context)
     struct disk *disk = context;
     struct disk_job *job;
     while ((job = disk_next_waiting(disk)) != NULL) {
+        struct stall_watch_call call;
+        stall_watch_begin(disk->watch, &call);
         job->carry_out(job, disk->shuntd);
+        stall_watch_end(disk->watch, &call);
         pthread_mutex_lock(&disk->lock);
         list_append(&disk->done, &job->link);
         pthread_mutex_unlock(&disk->lock);
@@ -69,13 +74,15 @@ static int disk_start_threads(struct disk *disk, unsigned threads)
     return -code;
 }
 
-int disk_create(struct disk **to, struct shuntd *shuntd, unsigned threads, void (*ring)(struct shuntd *))
+int disk_create(struct disk **to, struct shuntd *shuntd, unsigned threads, void (*ring)(struct shuntd *),
+                struct stall_watch *watch)
 {
     struct disk *disk = calloc(1, sizeof *disk);
     if (disk == NULL)
         return -ENOMEM;
     disk->shuntd = shuntd;
     disk->ring = ring;
+    disk->watch = watch;
     pthread_mutex_init(&disk->lock, NULL);
     pthread_cond_init(&disk->work, NULL);
     list_init(&disk->waiting);

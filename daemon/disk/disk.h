@@ -12,6 +12,7 @@
 
 struct shuntd;
 struct disk;
+struct stall_watch;
 
 /* A job is made by main's thread, carried out by one of the threads here (which may touch the job and what
  * never changes: options, root, run_dir, branch_path; and ask coordinator_has_lease), and finished by main's thread within
@@ -22,8 +23,9 @@ struct disk_job {
     int (*finish)(struct disk_job *, struct shuntd *); /* frees it; 0 or a fatal -errno */
 };
 
-/* `ring` is called by a thread here when a job is done, to wake main's. */
-int disk_create(struct disk **, struct shuntd *, unsigned threads, void (*ring)(struct shuntd *));
+/* `ring` is called by a thread here when a job is done, to wake main's. Of jobs that the file system holds up the watch is
+ * told; NULL: requests do not wait for them. */
+int disk_create(struct disk **, struct shuntd *, unsigned threads, void (*ring)(struct shuntd *), struct stall_watch *);
 /* Lets the jobs under way end, drops none. Takes NULL. */
 void disk_destroy(struct disk *);
 

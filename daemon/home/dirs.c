@@ -115,7 +115,8 @@ void home_dir_release(struct home *home, struct home_dir *dir)
     struct home_dir **at = dirs_bucket_of(home, dir->id);
     if (home_dir_is_loaded(dir) || dir->complete || home_dir_is_busy(dir) || dir->writing || dir->operations > 0 ||
         dir->claims > 0 || dir->listed > 0 || dir->leaves.count > 0 || dir->coordinator != NULL || dir->keeps_mirror ||
-        dir->record.why == RECORD_WHY_WATCHED || !list_empty(&dir->ended_claims) || !list_empty(&dir->unwritten))
+        dir->reports_idle || dir->record.why == RECORD_WHY_WATCHED || !list_empty(&dir->ended_claims) ||
+        !list_empty(&dir->unwritten))
         return;
     while (*at != dir)
         at = &(*at)->next;

@@ -428,7 +428,7 @@ void home_dir_misplaced(struct home_dir *);
 void home_dir_found(struct home *, struct home_dir *);
 /* It was removed. */
 void home_dir_forget_times(struct home_dir *);
-/* The end of home_dir.writing; as home_dir_wake. */
+/* The end of home_dir.writing, as its readers see; as home_dir_wake. */
 int home_dir_times_written(struct home *, struct home_dir *);
 /* A directory whose times wait to be written to the trunk since before `quiet` (monotonic), or NULL. */
 struct home_dir *home_dir_next_to_write(struct home *, uint64_t quiet);

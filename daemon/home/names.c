@@ -457,11 +457,16 @@ int home_ask(struct home *home, const struct name_question *q, struct name_answe
     return code == 0 ? names_wait(home, *at != NULL ? &(*at)->waiting : &dir->frozen_questions, q) : code;
 }
 
-/* A request that came while it was frozen starts again: what it chose, a leaf for instance, may be gone. */
-static void names_send_away(struct home *home, struct link *asking)
+static void names_let_begin_again(const struct link *asking)
 {
     for (struct link *link = asking->next; link != asking; link = link->next)
         LINK_OF(link, struct waiting, link)->question.op = 0;
+}
+
+/* A request that came while it was frozen starts again: what it chose, a leaf for instance, may be gone. */
+static void names_send_away(struct home *home, struct link *asking)
+{
+    names_let_begin_again(asking);
     list_move(&home->questions, asking);
 }
 
@@ -580,6 +585,7 @@ bool home_claim_of_member(struct home *home, uint16_t member, struct name_questi
 int home_hand_over(struct home *home, const uint16_t *to, home_each_claim *each, void *context)
 {
     int code = 0;
+    names_let_begin_again(&home->questions); /* what they waited for has ended, and is another home's by now */
     for (unsigned i = 0; i < HOME_BUCKETS && code == 0; i++)
         for (struct claim **at = &home->claims[i]; *at != NULL && code == 0;) {
             struct claim *held = *at;
@@ -589,11 +595,14 @@ int home_hand_over(struct home *home, const uint16_t *to, home_each_claim *each,
                 at = &held->next;
                 continue;
             }
-            code = each(context, next, held->dir->id, held->name, held->length, held->member, held->id);
+            struct home_dir *dir = held->dir;
+            code = each(context, next, dir->id, held->name, held->length, held->member, held->id);
             *at = held->next;
             names_let_go(home, held);
             names_send_away(home, &held->waiting);
             free(held);
+            if (code == 0 && !BROKEN("idle-unsaid")) /* the next home is asked then, and says it of its own */
+                code = home_names_wake(home, dir);
         }
     return code;
 }

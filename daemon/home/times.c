@@ -42,8 +42,8 @@ bool home_times_equal(const struct home_times *a, const struct home_times *b)
 int home_dir_publish_times(struct home *home, struct home_dir *dir)
 {
     const struct home_times *times = &dir->times;
-    dir->record.flags &= ~(uint32_t)RECORD_WRITTEN;
-    dir->record.flags |= times->written ? RECORD_WRITTEN : 0;
+    dir->record.flags &= ~(uint32_t)(RECORD_WRITTEN | RECORD_TELLING);
+    dir->record.flags |= (times->written ? RECORD_WRITTEN : 0) | (dir->writing ? RECORD_TELLING : 0);
     dir->record.changed = times->changed;
     dir->record.settled = times->settled;
     dir->record.stood = times->stood;
@@ -119,7 +119,8 @@ int home_dir_times_written(struct home *home, struct home_dir *dir)
 {
     dir->writing = false;
     list_move(&home->ready_collectives, &dir->blocked_collectives);
-    return home_names_wake(home, dir);
+    const int code = home_dir_publish_times(home, dir);
+    return code == 0 ? home_names_wake(home, dir) : code;
 }
 
 void home_dir_misplaced(struct home_dir *dir)

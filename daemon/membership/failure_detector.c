@@ -11,6 +11,7 @@
 #include "base/hook.h"
 #include "base/log.h"
 #include "disk/disk.h"
+#include "disk/stall_watch.h"
 #include "membership/heartbeat.h"
 #include "membership/homes.h"
 #include "membership/roles.h"
@@ -211,7 +212,9 @@ static void failure_detector_carry_out(struct disk_job *base, const struct shunt
 static int failure_detector_drop(struct shuntd *shuntd, const struct charge *charge)
 {
     HOOK("branch-fenced");
-    int code = charge->fenced == 0 ? session_drop(shuntd->root.path, shuntd->session.id, charge->number) : charge->fenced;
+    int code = charge->fenced;
+    if (code == 0)
+        code = STALL_WATCHED(shuntd->stall_watch, session_drop(shuntd->root.path, shuntd->session.id, charge->number));
     if (code != 0 && code != shuntd->failure_detector->fenced)
         log_warning("%s: the branch of the lost node cannot be fenced: %s", charge->branch, strerror(-code));
     shuntd->failure_detector->fenced = code;

@@ -93,7 +93,7 @@ void heartbeat_note_stall(struct shuntd *shuntd)
 {
     if (BROKEN("stall-unwaited"))
         return;
-    shuntd->stalled = shuntd->now;
+    __atomic_store_n(&shuntd->stalled, clock_monotonic(), __ATOMIC_RELAXED);
     listen_add_stall(shuntd->listen);
 }
 

@@ -15,6 +15,6 @@ uint64_t heartbeat_interval(const struct shuntd *);
 void heartbeat_adopt(struct shuntd *);
 /* Once a batch. 0, or a fatal -errno; -ESTALE: this daemon is no member any more. */
 int heartbeat_step(struct shuntd *);
-/* What the file system was to do for the session takes longer than the time between two heartbeats: processes and requests that
- * wait are to wait for longer. To be called again and again; a daemon that stands still itself does not. */
+/* The file system holds up what it was to do for the session or for requests: processes and requests that wait are to wait for
+ * longer. To be called again and again, by any thread; a daemon that stands still itself does not. */
 void heartbeat_note_stall(struct shuntd *);

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "coordinator/delegation.h"
 #include "coordinator/dir_times.h"
+#include "disk/stall_watch.h"
 #include "home/home.h"
 #include "home/route.h"
 #include "membership/migration.h"
@@ -124,7 +125,7 @@ static int homes_publish_epoch(struct shuntd *shuntd, bool moves)
     shuntd->route.settled = false;
     if (moves)
         shuntd->session.moved = shuntd->session.epoch + 1;
-    int code = session_revise(shuntd->root.path, &shuntd->session);
+    int code = STALL_WATCHED(shuntd->stall_watch, session_revise(shuntd->root.path, &shuntd->session));
     session_view_note_write(shuntd, code, "the homes of names cannot be written");
     if (code == 0)
         return session_view_adopt(shuntd);
@@ -215,8 +216,6 @@ int homes_step(struct shuntd *shuntd)
     int code = recovery_tell_end(shuntd);
     if (code == 0 && shuntd->route.hands_over)
         code = migration_hand_over(shuntd);
-    if (code == 0 && shuntd->stop != 0)
-        code = delegation_leave(shuntd);
     if (code == 0 && homes_has_done_its_part(shuntd))
         home_collectives_ready(shuntd->home, &shuntd->checks);
     if (code != 0 || homes_has_nothing_to_lead(shuntd) || session_view_waits_to_write(shuntd))

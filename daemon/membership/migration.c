@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hook.h"
 #include "coordinator/coordinator.h"
 #include "coordinator/delegation.h"
 #include "coordinator/dir_times.h"
@@ -153,6 +154,7 @@ static void migration_note_busy(struct home_dir *dir, void *context)
 int migration_hand_over(struct shuntd *shuntd)
 {
     struct handing handing = {.shuntd = shuntd};
+    HOOK("hands-over");
     home_dirs_each(shuntd->home, migration_note_busy, &handing);
     if (handing.code != 0) /* what concerns it as a whole comes to its end first */
         return 0;
@@ -185,9 +187,11 @@ static int migration_take_directory(struct shuntd *shuntd, const struct message 
         dir->complete = true;
         dir->load_number = load_number;
     }
-    dir->frozen |= part->migrated_dir.frozen;
+    const bool freezes = part->migrated_dir.frozen && !dir->frozen;
+    dir->frozen |= freezes;
     coordinator_adopt_record(dir, &part->migrated_dir.record);
-    return home_dir_store(shuntd->home, dir);
+    const int code = home_dir_store(shuntd->home, dir);
+    return code == 0 && freezes ? freeze_await_thaw(shuntd, part->dir) : code;
 }
 
 static int migration_take_record(struct shuntd *shuntd, const struct message *part)
@@ -257,8 +261,10 @@ static int migration_take_coordinator(struct shuntd *shuntd, const struct messag
 static void migration_wake_dir(struct home_dir *dir, void *context)
 {
     struct shuntd *shuntd = context;
-    if (dir->disk_jobs == 0)
-        home_dir_wake(shuntd->home, dir); /* collectives, and unlinks, that found names on their way */
+    if (dir->disk_jobs > 0)
+        return;
+    home_dir_wake(shuntd->home, dir); /* collectives, and unlinks, that found names on their way */
+    home_dir_release(shuntd->home, dir);
 }
 
 int migration_arrived(struct shuntd *shuntd, uint16_t from)

@@ -29,6 +29,7 @@ static void recovery_forget_dir(struct home_dir *dir, void *context)
         memcpy(record.mirror, dir->record.mirror, sizeof record.mirror);
     }
     home_del_dir(shuntd->home, dir);
+    dir->reports_idle = false; /* coordinators begin all again that waits for that */
     if (dir->coordinator != NULL) {
         coordinator_forget(dir->coordinator);
         dir->coordinator->node_count = 0; /* who still uses it asks for it again */

@@ -7,10 +7,12 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/hook.h"
 #include "base/log.h"
 #include "coordinator/coordinator.h"
 #include "coordinator/delegation.h"
 #include "coordinator/rename_fence.h"
+#include "disk/stall_watch.h"
 #include "home/home.h"
 #include "listen/listen.h"
 #include "membership/heartbeat.h"
@@ -57,7 +59,7 @@ static int session_view_look_for_branches(struct shuntd *shuntd)
     size_t known = shuntd->root.branch_count;
     if (shuntd->session.next == shuntd->next_seen)
         return 0;
-    int code = union_root_look(&shuntd->root);
+    int code = STALL_WATCHED(shuntd->stall_watch, union_root_look(&shuntd->root));
     for (size_t i = known; i < shuntd->root.branch_count && code == 0; i++)
         code = index_put_branch(shuntd->index, (uint16_t)(i + 1), shuntd->root.branches[i]);
     shuntd->next_seen = shuntd->session.next;
@@ -99,7 +101,8 @@ static int session_view_follow_fences(struct shuntd *shuntd)
             continue;
         shuntd->branch_of[member] = 0;
         const char *branch = shuntd->root.branches[number - 1];
-        if (!session_is_fenced(shuntd->root.path, branch) || !session_fenced_name(branch, fenced))
+        if (!STALL_WATCHED(shuntd->stall_watch, session_is_fenced(shuntd->root.path, branch)) ||
+            !session_fenced_name(branch, fenced))
             continue;
         union_root_rename(&shuntd->root, number, fenced);
         code = index_put_branch(shuntd->index, number, fenced);
@@ -132,7 +135,7 @@ static int session_view_own_key(struct shuntd *shuntd, uint8_t key[FRAME_KEY])
 {
     int code = 0;
     if (shuntd->key_session != shuntd->session.id)
-        code = session_key(shuntd->root.path, &shuntd->session, shuntd->key);
+        code = STALL_WATCHED(shuntd->stall_watch, session_key(shuntd->root.path, &shuntd->session, shuntd->key));
     if (code == 0)
         shuntd->key_session = shuntd->session.id;
     memcpy(key, shuntd->key, FRAME_KEY);
@@ -166,10 +169,16 @@ int session_view_adopt(struct shuntd *shuntd)
     return code == 0 ? recovery_members_gone(shuntd) : code;
 }
 
+static int session_view_read_in_force(const struct shuntd *shuntd, struct session *session)
+{
+    HOOK("session-read");
+    return session_read(shuntd->root.path, session);
+}
+
 static int session_view_read(struct shuntd *shuntd, bool anyhow)
 {
     struct session session;
-    int code = session_read(shuntd->root.path, &session);
+    int code = STALL_WATCHED(shuntd->stall_watch, session_view_read_in_force(shuntd, &session));
     shuntd->cut_off |= code == 0 && session.id != shuntd->session.id;
     session_view_note(&shuntd->read_failed, code, "cannot be read"); /* the file system may be back with the next frame */
     if (code != 0 || session.id != shuntd->session.id || (session.epoch <= shuntd->session.epoch && !anyhow)) {
@@ -214,7 +223,7 @@ static int session_view_revise(struct shuntd *shuntd)
     if (code != 0)
         return code;
     me->address_size = (uint8_t)size;
-    code = session_revise(shuntd->root.path, &shuntd->session);
+    code = STALL_WATCHED(shuntd->stall_watch, session_revise(shuntd->root.path, &shuntd->session));
     if (code == 0)
         shuntd->me = *me;
     return code;

@@ -270,6 +270,10 @@ int ops_commit(struct shuntd *shuntd, const struct listen_request *request, stru
     struct operation *operation = completion_mine(shuntd, request);
     if (operation == NULL || operation_partner(operation) != NULL || operation->kind == OPERATION_RMDIR)
         return REPLY_SILENT;
+    if (request->message.commit.entry.ino == 0) { /* the kernel did not say which file it is */
+        const int settled = completion_settle_by_disk(shuntd, operation);
+        return settled == 0 ? REPLY_SILENT : settled;
+    }
     if (operation->kind == OPERATION_UNLINK)
         operation->kind = OPERATION_CREATE; /* a file from outside the root took its place: a create, at the same place */
     int code = completion_committed(shuntd, operation, &request->message.commit.entry, request->message.commit.child);

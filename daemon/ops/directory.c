@@ -22,6 +22,7 @@
 #include "rpc/collective.h"
 #include "rpc/peer_rpc.h"
 #include "union/mirror.h"
+#include "union/quota.h"
 
 struct directory_job {
     struct disk_job job;
@@ -58,6 +59,8 @@ static void directory_carry_out_on_mirrors(struct disk_job *base, const struct s
     int trunk = follows ? disk_open_trunk(shuntd, job->path, job->id) : -1;
     job->result = !follows || trunk >= 0 ? 0 : disk_stale_if_elsewhere(trunk);
     directory_each_branch(job, shuntd, trunk);
+    if (trunk >= 0 && job->result == 0) /* what mirrors cannot have */
+        job->result = quota_of_directory(trunk, shuntd->root.path);
     if (trunk >= 0)
         sys_close(trunk);
 }

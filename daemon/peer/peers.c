@@ -486,8 +486,9 @@ static int peers_open_frame(struct peers *peers)
         peers->looked = true;
         return PEERS_NEWER;
     }
-    /* One that cannot be read is acknowledged, too: it would not become readable. */
-    if (peer == NULL || !peers_is_next(peers, peer) ||
+    /* While the session cannot be read a newer one is refused, and comes again. One that itself cannot be read is acknowledged:
+     * it would not become readable. */
+    if (peer == NULL || code == FRAME_NEWER || !peers_is_next(peers, peer) ||
         pack_open(&peers->items, peers->frame.payload, peers->frame.sequence != 0 ? peers->frame.size : 0) != 0) {
         peers_drop(peers);
         return 0;

@@ -117,7 +117,7 @@ int recorder_create(struct shuntd *shuntd)
     if (code == 0 && (recorder->places = record_places_create()) == NULL)
         code = -ENOMEM;
     if (code == 0)
-        code = disk_create(&recorder->disk, shuntd, 1, recorder_ring);
+        code = disk_create(&recorder->disk, shuntd, 1, recorder_ring, NULL);
     if (code == 0)
         shuntd->root.source = known_source(recorder->known);
     return code;
@@ -237,11 +237,16 @@ int recorder_step(struct shuntd *shuntd)
     if (code != 0 || recorder->failed != 0)
         return code;
     recorder_watch(shuntd);
-    if (shuntd->stop != 0 && recorder->at_end.dirs == NULL && recorder->state == RECORDER_SERVES)
-        record_dirs_of(&recorder->at_end, shuntd);
-    else if (shuntd->stop == 0 && recorder_due(shuntd) <= shuntd->now)
+    if (shuntd->stop == 0 && recorder_due(shuntd) <= shuntd->now)
         recorder_look(shuntd);
     return 0;
+}
+
+void recorder_note_end(struct shuntd *shuntd)
+{
+    struct recorder *recorder = shuntd->recorder;
+    if (recorder->failed == 0 && recorder->at_end.dirs == NULL && recorder->state == RECORDER_SERVES)
+        record_dirs_of(&recorder->at_end, shuntd);
 }
 
 uint64_t recorder_due(struct shuntd *shuntd)
@@ -260,8 +265,7 @@ bool recorder_is_ending(struct shuntd *shuntd)
         return false;
     if (recorder->state == RECORDER_SERVES && !recorder->is_under_way) {
         dir_times_write_all(shuntd);
-        if (recorder->at_end.dirs == NULL)
-            record_dirs_of(&recorder->at_end, shuntd);
+        recorder_note_end(shuntd);
         recorder->state = recorder_submit(shuntd, &recorder->at_end, true) == 0 ? RECORDER_ENDS : RECORDER_HAS_ENDED;
     }
     return recorder->state != RECORDER_HAS_ENDED;

@@ -32,6 +32,8 @@ void recorder_destroy(struct shuntd *);
 int recorder_step(struct shuntd *);
 /* Until when main may sleep for it: monotonic, UINT64_MAX: for ever. */
 uint64_t recorder_due(struct shuntd *);
+/* The daemon is to end, and gives away what it knows from now on: notes which directories that are, once. */
+void recorder_note_end(struct shuntd *);
 /* The daemon is about to end: is there something to be written yet? Begins with it when it is called first. */
 bool recorder_is_ending(struct shuntd *);
 /* All zero where there is no recorder. */

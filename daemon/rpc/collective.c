@@ -331,23 +331,33 @@ static struct collective *collective_start(struct shuntd *shuntd, const struct m
     return collective;
 }
 
-/* Not members that cannot be reached yet: they know nothing. */
-static bool collective_reaches(const struct shuntd *shuntd, const struct session_member *member)
+/* Not members that cannot be reached yet: they know nothing. One that has handed over all names and may end at any moment
+ * (`ends`) is told what concerns its node, and passes nothing on. */
+static bool collective_reaches(const struct shuntd *shuntd, const struct session_member *member, bool ends)
 {
-    return member->number != shuntd->me.number && peers_knows(shuntd->peers, member->number) && member->home != SESSION_GONE &&
-           member->home != SESSION_LOST;
+    return member->number != shuntd->me.number && peers_knows(shuntd->peers, member->number) &&
+           (member->home == SESSION_GONE) == ends && member->home != SESSION_LOST;
 }
 
-static size_t collective_list_members(const struct shuntd *shuntd, const uint32_t *expected, struct stop *stops)
+static size_t collective_add_members(const struct shuntd *shuntd, bool ends, const uint32_t *expected, struct stop *stops)
 {
     size_t count = 0;
     for (size_t i = 0; i < shuntd->session.count; i++) {
         const struct session_member *member = &shuntd->session.members[i];
-        if (collective_reaches(shuntd, member))
+        if (collective_reaches(shuntd, member, ends))
             stops[count++] =
                 (struct stop){.member = member->number, .expected = expected != NULL ? expected[member->number] : 0};
     }
     return count;
+}
+
+/* The first of a part of them passes it on to the others: those that end come last. */
+static size_t collective_list_members(const struct shuntd *shuntd, uint16_t type, const uint32_t *expected, struct stop *stops)
+{
+    const size_t count = collective_add_members(shuntd, false, expected, stops);
+    return shuntd->collective_handlers->concerns_nodes[type]
+               ? count + collective_add_members(shuntd, true, expected, stops + count)
+               : count;
 }
 
 size_t collective_members(const struct shuntd *shuntd, uint16_t *to)
@@ -355,7 +365,7 @@ size_t collective_members(const struct shuntd *shuntd, uint16_t *to)
     size_t count = 0;
     for (size_t i = 0; i < shuntd->session.count; i++) {
         const struct session_member *member = &shuntd->session.members[i];
-        if (member->number == shuntd->me.number || collective_reaches(shuntd, member))
+        if (member->number == shuntd->me.number || collective_reaches(shuntd, member, false))
             to[count++] = member->number;
     }
     return count;
@@ -372,7 +382,7 @@ int collective_begin(struct shuntd *shuntd, const struct message *message, const
     collective->done = done;
     collective->context = context;
     collective->expected = expected != NULL ? expected[shuntd->me.number] : 0;
-    int code = collective_spread(shuntd, collective, stops, collective_list_members(shuntd, expected, stops));
+    int code = collective_spread(shuntd, collective, stops, collective_list_members(shuntd, message->type, expected, stops));
     return code == 0 ? collective_do_part(shuntd, collective) : code;
 }
 

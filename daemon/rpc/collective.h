@@ -50,6 +50,9 @@ struct collective_handlers {
     /* Adds the numbers of one page to those of another, of `used` bytes, which has room for PAGE_MAX; how many bytes it has
      * then. Pure. NULL: pages of that type are merged (MESSAGE_LIST), or there are none. */
     size_t (*add[MESSAGE_TYPES])(char *to, size_t used, const char *from, size_t size);
+    /* It is told to members that are homes of nothing any more and wait for their end, too: what their processes see of a
+     * directory, or their mirrors. Those that end before they have done it are `lost`. */
+    bool concerns_nodes[MESSAGE_TYPES];
 };
 
 int collective_finish(struct shuntd *, struct collective *, int result);

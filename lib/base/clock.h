@@ -9,6 +9,7 @@
  * processes request/lease_clock.h does that. Somebody may set CLOCK_REALTIME. */
 
 #include <stdint.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #define CLOCK_SECOND 1000000000ull
@@ -32,6 +33,12 @@ static inline uint64_t clock_boot(void)
 static inline uint64_t clock_files(void)
 {
     return clock_of(CLOCK_REALTIME_COARSE);
+}
+
+/* A time that it has stamped one with. */
+static inline uint64_t clock_stamp(struct statx_timestamp time)
+{
+    return (uint64_t)time.tv_sec * CLOCK_SECOND + time.tv_nsec;
 }
 
 /* UINT64_MAX: never. */

@@ -15,6 +15,7 @@
 #include <linux/futex.h>
 #include <linux/stat.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/syscall.h>
@@ -234,6 +235,19 @@ static inline uint64_t sys_block_signals(void)
 static inline void sys_set_signals(uint64_t mask)
 {
     SYS4(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, sizeof mask);
+}
+
+/* Does the answer to a look at a path say something of the path, so that another call would meet it there, too? */
+static inline bool sys_is_about_path(int code)
+{
+    return code == -ENOENT || code == -ENOTDIR || code == -ELOOP || code == -ENAMETOOLONG || code == -EACCES ||
+           code == -EBADF || code == -EFAULT || code == -EINVAL;
+}
+
+/* May a filter of system calls have given it? */
+static inline bool sys_may_be_refused(int code)
+{
+    return code == -EPERM || code == -ENOSYS || code == -EACCES;
 }
 
 static inline pid_t sys_getpid(void)

@@ -122,7 +122,7 @@ void config_read(struct config *config, char *const environment[])
     config_read_job(config, environment);
     config_read_static(config, environment);
     config->served = config_value(environment, "SHUNT_SERVED", NULL) != NULL;
-    config->fabric = config_value(environment, "SHUNT_FABRIC", "tcp");
+    config->fabric = config_value(environment, "SHUNT_FABRIC", CONFIG_FABRIC);
     config->run_base = config_value(environment, "SHUNT_RUN_DIR", "/dev/shm");
     if (config->run_base[0] != '/') { /* the daemon and each program would look for it somewhere else */
         config->run_base = "/dev/shm";

@@ -28,6 +28,7 @@
 
 #define CONFIG_INDEX_LEAST (1ull << 20)
 #define CONFIG_JOB_MAX 192
+#define CONFIG_FABRIC "tcp" /* where none is set */
 
 enum config_placement { CONFIG_AUTO = 0, CONFIG_BRANCH };
 enum config_static { CONFIG_STATIC_WARN = 0, CONFIG_STATIC_SERVE, CONFIG_STATIC_REFUSE };

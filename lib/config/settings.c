@@ -104,7 +104,7 @@ static const struct {
     [SETTINGS_DEADLINE] = {"deadline", "SHUNT_DEADLINE", "30", settings_check_seconds,
                            "not a number of seconds from 1 to 86400", false},
     [SETTINGS_STALE] = {"stale", "SHUNT_STALE", "15", settings_check_seconds, "not a number of seconds from 1 to 86400", false},
-    [SETTINGS_FABRIC] = {"fabric", "SHUNT_FABRIC", "tcp", settings_check_any, "", false},
+    [SETTINGS_FABRIC] = {"fabric", "SHUNT_FABRIC", CONFIG_FABRIC, settings_check_any, "", false},
     [SETTINGS_LOG] = {"log", "SHUNT_LOG", "file", settings_check_log, "neither file nor syslog", false},
     [SETTINGS_LOG_DIR] = {"log_dir", "SHUNT_LOG_DIR", "~/.local/state/shunt", settings_check_path, "not an absolute path",
                           false},

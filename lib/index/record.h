@@ -17,7 +17,9 @@
 
 /* A directory, the same on every node and for as long as it lives: its inode number and its time of birth (ns since 1970; where
  * the file system keeps none, a hash of its file handle with DIRID_BY_HANDLE; 0 where it has neither). Inode numbers are used
- * again; with what stands beside them they are not. union/identity.h finds it. */
+ * again; with what stands beside them they are not, but for one that is made within the same tick of the file system's clock
+ * (4 ms of a kernel with HZ=250) as the one that had the number before: both are empty then, and the first one's names are
+ * forgotten everywhere (DROP) before anything is asked of the second. union/identity.h finds it. */
 struct dirid {
     uint64_t ino;
     uint64_t birth;
@@ -89,6 +91,7 @@ enum record_dir_flag {
     RECORD_WRITTEN = 8,    /* the trunk has been told `changed` */
     RECORD_DELEGATED = 16, /* all its names are at home here, whatever their shards */
     RECORD_SPILLED = 32,   /* its names are not in this index, but in a file of the daemon's, which is asked */
+    RECORD_TELLING = 64,   /* the trunk is just being told `changed`: its change time is not to be seen until that is settled */
 };
 
 /* Why creates in a directory stay in the trunk although the placement says otherwise. */
@@ -98,7 +101,7 @@ enum record_why {
     RECORD_WHY_MODE,       /* ... its mode, setgid and sticky bits included */
     RECORD_WHY_ATTRIBUTES, /* ... its ACLs and extended attributes */
     RECORD_WHY_FLAGS,      /* ... its inode flags or project */
-    RECORD_WHY_DEVICE,     /* it lies on another device than the branch */
+    RECORD_WHY_DEVICE,     /* it lies on another device than the branch, or in a directory with a quota (union/quota.h) */
     RECORD_WHY_MARKER,     /* its marker could not be written */
     RECORD_WHY_WATCHED,    /* somebody waits for its events, which the kernel reports of the trunk */
     RECORD_WHY_COUNT

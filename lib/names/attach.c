@@ -108,7 +108,7 @@ static int attach_map(struct names_root *root)
     struct request_channel *channel;
     struct view *view;
     if (root->sight != NAMES_SEEN)
-        return -EREMOTE;
+        return root->sight == NAMES_UNTOLD ? -EREMOTEIO : -EREMOTE;
     int code = attach_inherit(root, &channel, &view);
     if (code != 0)
         code = attach_open_both(root, &channel, &view);

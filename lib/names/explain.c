@@ -58,6 +58,9 @@ static struct explain_failure explain_code(int code)
     case -EREMOTE:
         return (struct explain_failure){"the root is hidden in this mount namespace",
                                         " (bind all of it, here or at another path)", false, ""};
+    case -EREMOTEIO:
+        return (struct explain_failure){"the file system did not say what is there when this process began",
+                                        " (run the program again)", false, ""};
     case -EROFS:
         return (struct explain_failure){"the run directory is read-only in this mount namespace",
                                         " (bind it writable; it is where SHUNT_RUN_DIR is, by default in /dev/shm)", false, ""};

@@ -124,6 +124,19 @@ int names_find(struct names_root *root, struct dirid dir, const char *name, size
     return code == 0 ? 0 : names_fail(root, code);
 }
 
+int names_await_told(struct names_root *root, struct dirid dir, struct view_found *found)
+{
+    const struct timespec pause = clock_split(CLOCK_MILLISECOND / 10);
+    const uint64_t began = clock_monotonic();
+    int code = 0;
+    HOOK("times-awaited");
+    while (code == 0 && found->dir_known && (found->dir.flags & RECORD_TELLING) && clock_monotonic() - began < root->deadline) {
+        SYS2(SYS_nanosleep, &pause, NULL);
+        code = names_find(root, dir, "", 0, found);
+    }
+    return code;
+}
+
 bool names_knows(const struct names_root *root, const struct dirid *dir)
 {
     return names_root_is_attached(root) && view_knows(root->view, dir);
@@ -381,11 +394,16 @@ int names_ping(struct request_channel *channel, uint64_t deadline)
     return request_result(channel, &ping, &result, deadline);
 }
 
+bool names_has_grants(const struct names_root *root)
+{
+    const struct request_channel *channel = names_channel_of(root);
+    return channel != NULL && request_has_grants(channel);
+}
+
 int names_see_grants(struct names_root *root)
 {
-    struct request_channel *channel = names_channel_of(root);
-    if (channel == NULL || __builtin_expect(!request_has_grants(channel), 1) || BROKEN("times-unseen"))
+    if (__builtin_expect(!names_has_grants(root), 1) || BROKEN("times-unseen"))
         return 0;
-    int code = names_ping(channel, root->deadline);
+    int code = names_ping(names_channel_of(root), root->deadline);
     return code == 0 || code == -EHOSTDOWN ? 1 : names_fail(root, code);
 }

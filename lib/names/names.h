@@ -25,6 +25,7 @@ enum names_sight {
     NAMES_SEEN = 0, /* by `path` */
     NAMES_PART,     /* directories of it alone, somewhere, or that cannot be told; `path` is what it is called elsewhere */
     NAMES_HIDDEN,   /* nothing; likewise */
+    NAMES_UNTOLD,   /* the file system failed to say it when the process began; `path` is as it was given */
 };
 
 struct names_root {
@@ -151,9 +152,14 @@ void names_tell_end(struct names_root *, const struct message *, struct request_
 /* Has a directory of this root names elsewhere, or times that its trunk does not show? False if not attached.
  */
 bool names_has_redirected(const struct names_root *);
+/* May a process of this node have made or removed names by grants of which its daemon, and the index, know nothing yet? */
+bool names_has_grants(const struct names_root *);
 /* Are the times of directories in the index those of now, as far as processes of this node make and remove names by grants? 0:
  * they are; 1: they are by now, look again; or -EIO. */
 int names_see_grants(struct names_root *);
+/* Waits until the trunk's directory has been told when names in its mirrors changed: its own change time means nothing before.
+ * 0, also if that takes too long, or as names_find. */
+int names_await_told(struct names_root *, struct dirid, struct view_found *);
 /* Does its file system ask a server for each part of a path? False if not attached. */
 bool names_is_slow_lookup(const struct names_root *);
 /* May this node's kernel go by names that another node has changed since (NFS)? False if not attached. */

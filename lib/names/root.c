@@ -64,11 +64,32 @@ static bool root_is_other(const struct names_root *root, const struct origin *or
     return root->device != origin->device || !dirid_equal(root->id, origin->id);
 }
 
+/* Neither is it there nor is it not: the file system failed, or there is no descriptor or memory. Where a filter refuses the
+ * look, each call on it is refused (prefilter.h of the shim). */
+static bool root_cannot_be_told(int code)
+{
+    return code < 0 && !sys_is_about_path(code) && !sys_may_be_refused(code);
+}
+
+/* What is beneath it by the text fails. */
+static void root_resolve_not(struct names_root *root)
+{
+    root->device = 0;
+    root->id = (struct dirid){0, 0};
+    root->sight = NAMES_UNTOLD;
+    root->path = root->given;
+    root->given = "";
+}
+
 static int root_resolve_all(struct names_root *root, const struct origin *origin, char *to)
 {
     int code = root_resolve(root, to);
     if (origin != NULL && (code != 0 || root_is_other(root, origin)) && origin_is_elsewhere(origin)) {
         root_resolve_elsewhere(root, origin, to);
+        return 0;
+    }
+    if (root->given[0] == '/' && root_cannot_be_told(code)) {
+        root_resolve_not(root);
         return 0;
     }
     if (code == 0 && (root->given[0] != '/' || strcmp(root->given, root->path) == 0))

@@ -63,7 +63,7 @@
 #include "wire/page.h"
 
 #define CHANNEL_MAGIC 0x6e6168632d746e73ull /* "snt-chan" */
-#define CHANNEL_VERSION 26
+#define CHANNEL_VERSION 27
 #define CHANNEL_QPS 2048
 #define CHANNEL_ROW 32       /* queue pairs in a row: a bit each */
 #define CHANNEL_QPS_FIRST 32 /* whose memory is there from the begin on */
@@ -181,7 +181,7 @@ struct channel {
     uint64_t homes[RECORD_SHARDS / 64]; /* a bit for each shard whose names are all in this node's index */
     uint64_t lease;       /* until then (the daemon's CLOCK_BOOTTIME, ns) this node is of the session, CHANNEL_FOR_EVER before
                            * it serves */
-    uint32_t stalls;      /* raised every few seconds while the file system holds up the daemon's heartbeat */
+    uint32_t stalls;      /* raised every few seconds, or more often, while the file system holds up what the daemon does */
     uint64_t clock;       /* the daemon's CLOCK_BOOTTIME when it last answered a PING */
     uint32_t gains;       /* raised before a bit of homes is set: what was looked up before that says nothing */
     uint32_t granting;    /* how many queue pairs have grants: what was done by those the daemon may not have seen yet */

@@ -163,7 +163,7 @@ static bool grant_is_its_end(const struct channel_grant *grant, uint64_t word, c
 {
     switch (CHANNEL_GRANT_STATE(word) == CHANNEL_MOVING ? MESSAGE_RENAME : grant->type) {
     case MESSAGE_CREATE:
-        return message->type == MESSAGE_COMMIT && message->commit.entry.type == DT_REG;
+        return message->type == MESSAGE_COMMIT && message->commit.entry.type == DT_REG && message->commit.entry.ino != 0;
     case MESSAGE_UNLINK:
         return message->type == MESSAGE_UNLINKED;
     default:

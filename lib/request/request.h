@@ -52,8 +52,8 @@ bool request_was_killed(const char *run_dir);
 uint64_t request_session(const struct request_channel *);
 struct dirid request_root(const struct request_channel *);
 bool request_is_alive(const struct request_channel *);
-/* Another number than before: the file system stalls, as it does for all nodes while it expels one. That is waited for as it is
- * natively: a deadline begins again. */
+/* Another number than before: the file system stalls, as it does for all nodes while it expels one, or it holds up something
+ * that the daemon does. That is waited for as it is natively: a deadline begins again. */
 uint32_t request_stalls(const struct request_channel *);
 /* Did what was read before this call hold when it was read? */
 bool request_has_lease(const struct request_channel *);

@@ -88,7 +88,7 @@ static int heartbeat_read_beat(const char *root, const struct session *session, 
         return directory;
     int error = sys_statx(directory, name, AT_SYMLINK_NOFOLLOW | AT_STATX_FORCE_SYNC, STATX_MTIME, &stat);
     sys_close(directory);
-    *beat = error == 0 ? (uint64_t)stat.stx_mtime.tv_sec * CLOCK_SECOND + stat.stx_mtime.tv_nsec : 0;
+    *beat = error == 0 ? clock_stamp(stat.stx_mtime) : 0;
     return error == -ENOENT ? 0 : error;
 }
 

@@ -75,6 +75,19 @@ int claim_name_of_directory(struct target *t, struct dirid id)
     return code == 0 ? claim_same_directory(t, id) : code == -ENOENT ? -ESTALE : code;
 }
 
+/* It is not served, has no mirror, and to its parent is a name like any other; or it had gone. What is there is seen once the
+ * name is held: another directory has the same identity where the file system uses an inode number again within a tick of its
+ * clock, and where that one is served: MESSAGE_NOT_LOADED. */
+static int claim_unserved(struct target *t, struct dirid id)
+{
+    struct names_root *root;
+    HOOK("claim-unserved");
+    int code = claim_name_of_directory(t, id);
+    if (code == 0 && (code = root_of_directory(t->real_at, t->real_path, AT_SYMLINK_NOFOLLOW, &root, &id, NULL)) != 0)
+        target_withdraw(t);
+    return code > 0 ? MESSAGE_NOT_LOADED : code;
+}
+
 /* Sends RMDIR for the directory that the target names; loads it if need be. */
 int claim_directory(struct target *t, const struct statx *stat)
 {
@@ -84,7 +97,7 @@ int claim_directory(struct target *t, const struct statx *stat)
     close.name = message_text(t->name, t->length);
     for (int i = 0; i < 100; i++) {
         struct names_root *root;
-        struct dirid id;
+        struct dirid id = {0};
         int code = names_hold(t->root, &close, &t->scratch->answer, &t->scratch->hold);
         if (code != 0)
             return code;
@@ -98,14 +111,12 @@ int claim_directory(struct target *t, const struct statx *stat)
         code = target_load(t); /* the parent; then the directory itself */
         if (code == 0)
             code = root_of_directory(t->real_at, t->real_path, AT_SYMLINK_NOFOLLOW, &root, &id, NULL);
-        if (code == 0) { /* it is not served: it has no mirror, and to its parent it is a name like any other; or it has gone */
-            HOOK("claim-unserved");
-            return claim_name_of_directory(t, close.rmdir.child);
-        }
-        if (code < 0)
+        if (code > 0)
+            code = dirid_equal(id, close.rmdir.child) ? MESSAGE_NOT_LOADED : -ESTALE; /* removed since, and another one made */
+        else if (code == 0)
+            code = claim_unserved(t, close.rmdir.child);
+        if (code != MESSAGE_NOT_LOADED)
             return code;
-        if (!dirid_equal(id, close.rmdir.child)) /* removed since, and another one made */
-            return -ESTALE;
     }
     return -EIO;
 }

@@ -66,11 +66,19 @@ void create_commit_found(struct target *t, const struct statx *stat)
     create_commit_as(t, stat, false);
 }
 
-void create_commit_there(struct target *t)
+void create_commit_unseen(struct target *t, uint8_t type)
+{
+    create_commit_as(t, &(struct statx){.stx_mode = (uint16_t)DTTOIF(type)}, false);
+}
+
+void create_commit_there(struct target *t, uint8_t type)
 {
     struct statx stat;
-    if (root_of_stat(t->root, t->real_at, t->real_path, &stat) == 0)
+    const int code = root_of_stat(t->root, t->real_at, t->real_path, &stat);
+    if (code == 0)
         create_commit(t, &stat);
-    else
+    else if (code == -ENOENT)
         target_withdraw(t);
+    else
+        create_commit_unseen(t, type);
 }

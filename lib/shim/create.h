@@ -17,5 +17,8 @@ int create_reserve(struct target *, uint8_t type, uint16_t flags);
 void create_commit(struct target *, const struct statx *);
 /* The same for what was there before: a directory is not known to be empty. */
 void create_commit_found(struct target *, const struct statx *);
-/* The same for what is at real_at/real_path by now. Nothing: it is withdrawn. */
-void create_commit_there(struct target *);
+/* The same for what is there, which the kernel has said, and then failed to say which file it is: the daemon looks. `type`: its
+ * DT_. */
+void create_commit_unseen(struct target *, uint8_t type);
+/* The same for what is at real_at/real_path by now, if that cannot be seen of that `type`. Nothing: it is withdrawn. */
+void create_commit_there(struct target *, uint8_t type);

@@ -106,14 +106,14 @@ static inline bool dead_end_find_name(struct scratch *s, char *end)
     return *end != '\0' && (*end != '.' || (end[1] != '\0' && (end[1] != '.' || end[2] != '\0')));
 }
 
-/* The name's parent: 1: it is there, and lies under no root; 0: it is not there; -1: it may lie under one. An error other than
- * ENOENT is the native call's, too. */
+/* The name's parent: 1: it is there, and lies under no root; 0: it is not there; -1: it may lie under one, as after an error
+ * that says nothing of its path. Another error than ENOENT that does is the native call's, too. */
 static inline int dead_end_look_at_parent(struct scratch *s)
 {
     dead_end_show_parent(s);
     int answer = sys_statx(s->end.at, s->text[0], AT_STATX_DONT_SYNC, STATX_INO | STATX_MNT_ID, &s->end.seen);
     dead_end_show_name(s);
-    if (answer == -EPERM || answer == -ENOSYS) /* a filter of system calls refuses the look */
+    if (answer != 0 && !sys_is_about_path(answer)) /* or a filter of system calls refuses the look */
         return -1;
     if (answer != 0)
         return answer != -ENOENT || s->end.name == s->text[0];

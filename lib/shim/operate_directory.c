@@ -6,6 +6,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/clock.h"
+#include "base/hook.h"
 #include "base/sys.h"
 #include "base/text.h"
 #include "path/path.h"
@@ -69,13 +71,22 @@ __attribute__((noinline)) static int operate_directory_ask_about(struct names_ro
     return again ? -EIO : code < 0 ? code : 0;
 }
 
+/* May names in the directory's mirrors have come and gone since its record was written? What other nodes have changed only they
+ * know. */
+static bool operate_directory_may_have_changed(const struct names_root *root, const struct record_dir *dir)
+{
+    if (!(dir->flags & RECORD_MARKED))
+        return false;
+    const bool is_alone = (dir->flags & RECORD_DELEGATED) || names_is_sole_home(root);
+    return !is_alone || (names_has_grants(root) && !BROKEN("settle-unseen"));
+}
+
 /* Most directories are spared the question. */
 static bool operate_directory_is_needed(const struct names_root *root, const struct record_dir *dir, uint16_t type)
 {
     switch (type) {
-    case MESSAGE_SETTLE: /* what other nodes have changed only they know */
-        return dir->changed != 0 || dir->settled != 0 ||
-               ((dir->flags & RECORD_MARKED) && !(dir->flags & RECORD_DELEGATED) && !names_is_sole_home(root));
+    case MESSAGE_SETTLE:
+        return dir->changed != 0 || dir->settled != 0 || operate_directory_may_have_changed(root, dir);
     case MESSAGE_WATCH:
         return dir->why == RECORD_WHY_NOT;
     default:
@@ -257,28 +268,45 @@ bool directory_is_root(uint64_t device, uint64_t inode)
 }
 
 /* 1: it has other times than its trunk, 0 or -errno. */
-static int operate_directory_find_times(int at, const char *path, int flags, struct view_found *found)
+static int operate_directory_find_times(int at, const char *path, int flags, struct names_root **root, struct dirid *id,
+                                        struct view_found *found)
 {
-    struct names_root *root = NULL;
-    struct dirid id;
-    int code = root_of_directory(at, path, flags, &root, &id, found);
+    int code = root_of_directory(at, path, flags, root, id, found);
     const bool grants = code == 1 && (found->dir.flags & RECORD_MARKED); /* else its files are born in the trunk */
-    const int seen = grants ? names_see_grants(root) : 0;
+    const int seen = grants ? names_see_grants(*root) : 0;
     if (seen < 0)
         return seen;
     if (seen == 1)
-        code = root_of_directory(at, path, flags, &root, &id, found);
+        code = root_of_directory(at, path, flags, root, id, found);
     return code == 1 && found->dir.changed == 0 && found->dir.settled == 0 ? 0 : code;
+}
+
+/* The trunk's times that were read before may be those that telling it gives it: they are taken again after that. 1 or -errno.
+ * Not inlined: it is rare. */
+__attribute__((noinline)) static int operate_directory_await_times(struct scratch *scratch, struct names_root *root,
+                                                                   struct dirid id, int at, const char *path, int flags)
+{
+    int code = names_await_told(root, id, &scratch->found);
+    if (code == 0)
+        code = sys_statx(at, path, flags, STATX_MTIME | STATX_CTIME, &scratch->end.seen);
+    return code == 0 ? 1 : code;
 }
 
 int directory_times(int at, const char *path, int flags, uint64_t device, uint64_t *modified, uint64_t *changed)
 {
+    struct names_root *root = NULL;
     struct scratch *scratch;
+    struct dirid id;
     if (!operate_directory_any_redirected(device))
         return 0;
     if ((scratch = scratch_take()) == NULL)
         return -ENOMEM;
-    const int code = operate_directory_find_times(at, path, flags, &scratch->found);
+    int code = operate_directory_find_times(at, path, flags, &root, &id, &scratch->found);
+    if (code == 1 && (scratch->found.dir.flags & RECORD_TELLING) && !BROKEN("telling-unseen") &&
+        (code = operate_directory_await_times(scratch, root, id, at, path, flags)) == 1) {
+        *modified = clock_stamp(scratch->end.seen.stx_mtime);
+        *changed = clock_stamp(scratch->end.seen.stx_ctime);
+    }
     if (code == 1)
         record_times(&scratch->found.dir, modified, changed);
     scratch_give(scratch);

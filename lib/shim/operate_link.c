@@ -204,7 +204,7 @@ static int operate_link_reserved(struct operate_link *l)
     if (code == -ENOENT && BROKEN("link-asks") && target_look(&from->target) != 0)
         code = -EIO;
     if (code == 0)
-        create_commit_there(to);
+        create_commit_there(to, (uint8_t)IFTODT(l->stat.stx_mode));
     else
         target_withdraw(to);
     /* Asked about only now: an operation on the old name may wait for the new one, or it is the same. */

@@ -154,8 +154,10 @@ static int operate_open_new(struct target *t, int flags, mode_t mode, uint16_t w
         return operate_open_found_instead(t);
     }
     /* What the kernel knows from having made it: a question to the file system would be a message for each file. */
-    if (fd < 0 || sys_statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE | STATX_INO, &stat) != 0) {
+    if (fd < 0) {
         target_withdraw(t);
+    } else if (sys_statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE | STATX_INO, &stat) != 0) {
+        create_commit_unseen(t, DT_REG);
     } else {
         create_commit(t, &stat);
         remote_made(t, &stat);
@@ -245,7 +247,6 @@ static int operate_open_make_at(int at, const char *path, const struct made *wha
 
 static int operate_open_make_once(struct target *t, const struct made *what)
 {
-    struct statx stat;
     int code = t->found.known ? operate_open_there(t) : -ENOENT;
     if (code != -ENOENT)
         return code == 0 || code == -ENOTDIR ? -EEXIST : code;
@@ -257,10 +258,10 @@ static int operate_open_make_once(struct target *t, const struct made *what)
     HOOK("make-made");
     if (code == -EEXIST)
         return operate_open_found_instead(t) == TARGET_RETRY ? -EEXIST : -EIO;
-    if (code != 0 || root_of_stat(t->root, t->real_at, t->real_path, &stat) != 0)
+    if (code != 0)
         target_withdraw(t);
     else
-        create_commit(t, &stat);
+        create_commit_there(t, (uint8_t)IFTODT(what->mode));
     return code;
 }
 

@@ -215,7 +215,7 @@ static bool operate_rename_did_nothing(const struct rename *r, int result)
     const struct target *from = &r->from->target;
     struct statx stat;
     return r->are_two_files && result == MESSAGE_EXISTS && !(r->flags & RENAME_EXCHANGE) &&
-           sys_statx(from->real_at, from->real_path, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &stat) == 0;
+           sys_statx(from->real_at, from->real_path, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &stat) != -ENOENT;
 }
 
 /* Both names are held: one rename of the file system. `result` of the daemon: MESSAGE_EXISTS, if the new name is there. */

@@ -52,8 +52,8 @@ static void operate_rename_across_tell_old(struct rename *r)
     struct target *from = &r->from->target;
     struct statx stat;
     if (r->flags & RENAME_EXCHANGE)
-        create_commit_there(from);
-    else if (sys_statx(from->real_at, from->real_path, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &stat) != 0)
+        create_commit_there(from, r->new.type);
+    else if (sys_statx(from->real_at, from->real_path, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &stat) == -ENOENT)
         target_tell(from, &gone);
     else
         target_withdraw(from);
@@ -142,7 +142,7 @@ int operate_rename_in(struct rename *r)
         return code;
     code = sys_renameat2(r->from->at, r->from->path, to->real_at, to->real_path, r->flags);
     if (code == 0)
-        create_commit_there(to);
+        create_commit_there(to, r->old.type);
     else
         target_withdraw(to);
     return side_missed(NULL, to, code);
@@ -188,7 +188,7 @@ static int operate_rename_between_held(struct rename *r)
     int code = operate_rename_places(from, to, r->flags);
     HOOK("rename-done");
     if (code == 0) {
-        create_commit_there(to);
+        create_commit_there(to, r->old.type);
         operate_rename_across_tell_old(r);
     } else {
         target_withdraw(from);

@@ -91,18 +91,13 @@ static const char *program_base_name(const char *path)
     return slash != NULL ? slash + 1 : path;
 }
 
-static uint64_t program_time(struct statx_timestamp time)
-{
-    return (uint64_t)time.tv_sec * CLOCK_SECOND + time.tv_nsec;
-}
-
 /* 0: nothing is to be remembered of it: a change within a tick of its file system's clock would leave the times as they are. */
 __attribute__((noinline)) static uint64_t program_key(const struct statx *stat, const char *path)
 {
-    const uint64_t modified = program_time(stat->stx_mtime), changed = program_time(stat->stx_ctime), now = clock_files();
+    const uint64_t modified = clock_stamp(stat->stx_mtime), changed = clock_stamp(stat->stx_ctime), now = clock_files();
     const uint64_t all[] = {(uint64_t)stat->stx_dev_major << 32 | stat->stx_dev_minor,
                             stat->stx_ino,
-                            program_time(stat->stx_btime),
+                            clock_stamp(stat->stx_btime),
                             stat->stx_size,
                             modified,
                             changed};

@@ -3,6 +3,7 @@
 
 #include "shim/promote.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 
@@ -40,12 +41,12 @@ static int promote_held(struct target *t, struct promote_quiet *order)
         code = promote_rename(t, order, at, path);
     if (code == -EXDEV)
         code = promote_by_root(t, order);
-    if (code == 0)
-        code = root_of_stat(t->root, at, path, &stat);
-    if (code == 0)
+    if (code != 0)
+        target_withdraw(t);
+    else if (root_of_stat(t->root, at, path, &stat) == 0)
         create_commit(t, &stat);
     else
-        target_withdraw(t);
+        create_commit_unseen(t, DT_REG);
     if (code == 0 && order != NULL)
         order->moved = true;
     return code;

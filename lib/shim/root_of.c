@@ -112,8 +112,8 @@ static int root_of_refuse_open(struct scratch *s, int fd, int at, const char *pa
 /* EACCES is what the kernel says of directories that may not be searched, too: then it says so again. */
 int root_of_unseen(struct scratch *s, int at, const char *path, int code)
 {
-    if (!root_of_may_be_refused(code))
-        return 0;
+    if (!sys_may_be_refused(code))
+        return sys_is_about_path(code) ? 0 : code;
     if (path[0] == '\0' && at >= 0)
         return root_of_refuse_open(s, at, at, path);
     const int fd = sys_openat(at, path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
@@ -137,10 +137,12 @@ static int root_of_seek(void *context)
 {
     const struct seeking *s = context;
     int fd = s->path[0] == '\0' && s->at >= 0 ? s->at : sys_openat(s->at, s->path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
-    if (root_of_may_be_refused(fd)) /* what was just seen */
+    if (sys_may_be_refused(fd)) /* what was just seen */
         return root_of_refuse_by_text(s->scratch, s->at, s->path);
-    if (fd < 0) /* else it vanished, or was no directory: the native call says so */
-        return fd == -EMFILE || fd == -ENFILE ? -EMFILE : 0;
+    if (fd == -EMFILE || fd == -ENFILE)
+        return -EMFILE;
+    if (fd < 0) /* it vanished, or was no directory: the native call says so */
+        return sys_is_about_path(fd) ? 0 : fd;
     int code = 0;
     for (unsigned i = 0; i < shim_state.process.count && code == 0; i++)
         if (shim_state.roots[i].device == s->device) {

@@ -33,14 +33,10 @@ int root_of_identify(int at, const char *path, int flags, struct statx *);
 /* The same, into scratch->end.seen, and scratch->seen says it. */
 int root_of_see(struct scratch *, int at, const char *path, int flags);
 /* The kernel has answered a look at (at, path), a directory, with `code`. What that says of the path the native call is told,
- * too. But a filter of system calls may have refused the look alone: -EIO if the path then leads to or beneath a root, else
- * 0. Uses scratch->real. */
+ * too: 0. But a filter of system calls may have refused the look alone: -EIO if the path then leads to or beneath a root, else
+ * 0. And the file system may have failed, or memory: that says nothing of where the path leads, and the next call may succeed:
+ * `code`. Uses scratch->real. */
 int root_of_unseen(struct scratch *, int at, const char *path, int code);
-/* May `code` be such an answer? */
-static inline bool root_of_may_be_refused(int code)
-{
-    return code == -EPERM || code == -ENOSYS || code == -EACCES;
-}
 /* Has an open directory loaded whose place is beneath that root; where it, or one above it, is renamed before its coordinator
  * has looked, it is told where it is by then. `is_misplaced`: names_load_misplaced. 1; 0: it is not beneath; or -errno. `text`
  * has PATH_MAX bytes. */

@@ -218,7 +218,7 @@ static int target_find_in_seen(struct target *t, uint64_t words, const struct pa
         if (code != 0)
             return missing;
     }
-    if (code != 0) /* the native call meets the same error */
+    if (code != 0)
         return root_of_unseen(t->scratch, t->at, text, code);
     if (parts->last == PATH_DOTS)
         return TARGET_FOREIGN;
@@ -360,6 +360,8 @@ static int target_resolve(struct target *t, const struct target *first, int at, 
             code = target_read_long_link(t->at, plain, parent_length, t->slash, parent, link);
         if (code == -ENAMETOOLONG && how == TARGET_MANAGED) /* as it is, what it leads to would not be found in a branch */
             return code;
+        if (code != 0 && !sys_is_about_path(code) && !sys_may_be_refused(code)) /* it may be one, and lead there */
+            return code;
         if (code != 0)
             break;
         how = target_find_parent(t, NULL, t->at, link, want & (TARGET_MAKES | TARGET_NESTED), parent);
@@ -368,11 +370,21 @@ static int target_resolve(struct target *t, const struct target *first, int at, 
     return how;
 }
 
+/* CephFS: the directory of a directory's snapshots, which is found by that name and listed nowhere, is no entry. */
+static bool target_is_of_snapshots(const struct target *t)
+{
+    static const char name[] = ".snap";
+    return t->length == sizeof name - 1 && memcmp(t->name, name, t->length) == 0 &&
+           SYS4(SYS_getxattr, t->root->path, "ceph.dir.entries", NULL, 0) >= 0;
+}
+
 static int target_find_beneath(struct target *t, const struct target *first, int at, const char *path, unsigned want)
 {
     if (t->scratch == NULL && (t->scratch = scratch_take()) == NULL)
         return -ENOMEM;
     int how = target_resolve(t, first, at, path, want);
+    if (how == TARGET_MANAGED && target_is_of_snapshots(t))
+        return TARGET_FOREIGN;
     if (how != TARGET_MANAGED || !target_is_own(t))
         return how;
     t->found.known = false; /* names that shunt keeps for itself do not exist for an application */

@@ -61,8 +61,8 @@ static bool target_first_look_judges(struct scratch *s, int code)
 {
     if (code == -ENOENT && s->look.parts.parent_length > 0)
         return dead_end(s->look.at, s->look.path, s->look.want);
-    if (code != 0) /* the native call meets the same error */
-        return !root_of_may_be_refused(code);
+    if (code != 0) /* the native call meets the same error, or this says nothing of where it leads */
+        return sys_is_about_path(code) && !sys_may_be_refused(code);
     if (s->look.parts.last == PATH_DOTS)
         return true;
     return target_first_look_is_beside(s) && target_first_look_ends(s);

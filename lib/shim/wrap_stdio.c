@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
 
+#include <errno.h>
 #include <fcntl.h>
 #include <mntent.h>
 #include <stdbool.h>
@@ -16,6 +17,29 @@
 #include "shim/wrap_open.h"
 
 #define MODIFIERS 6 /* so many letters after the first does fopen look at; fdopen at fewer */
+
+#define ANY_FILE "/dev/null"
+
+/* Newer libcs look at no letter after a comma, where a character set is named (glibc 2.41 does so, 2.36 does not). */
+static bool wrap_stdio_ends_at_comma(void)
+{
+    const int saved = errno;
+    FILE *file = REAL(fopen)(ANY_FILE, "r,+");
+    const bool ends = file != NULL && (SYS3(SYS_fcntl, fileno(file), F_GETFL, 0) & O_ACCMODE) == O_RDONLY;
+    if (file != NULL)
+        fclose(file);
+    errno = saved;
+    return ends;
+}
+
+/* So many letters of a mode count for how a file is opened. */
+static size_t wrap_stdio_letters(const char *mode)
+{
+    const size_t length = strnlen(mode, MODIFIERS + 1);
+    const char *comma = memchr(mode, ',', length);
+    const bool matters = comma != NULL && strpbrk(comma, "+xe") != NULL;
+    return matters && wrap_stdio_ends_at_comma() ? (size_t)(comma - mode) : length;
+}
 
 /* The flags that fopen gives open (POSIX, and glibc's x and e). -1: no mode, which the real function is to
  * say. */
@@ -36,7 +60,8 @@ static int wrap_stdio_flags_of(const char *mode)
         return -1;
     }
     bool both = false;
-    for (int i = 1; i <= MODIFIERS && mode[i] != '\0'; i++) {
+    const size_t letters = wrap_stdio_letters(mode);
+    for (size_t i = 1; i < letters; i++) {
         both |= mode[i] == '+';
         flags |= mode[i] == 'x' ? O_EXCL : mode[i] == 'e' ? O_CLOEXEC : 0;
     }
@@ -72,7 +97,6 @@ static void wrap_stdio_short_mode(const char *mode, int flags, char to[8])
 /* freopen keeps its FILE, and of a character set fopen alone knows, so libc must open by itself: it is given another file, and
  * what it opened is replaced by the descriptor of the right one, which is opened once, as a new file may have to be, whose mode
  * forbids it. */
-#define ANY_FILE "/dev/null"
 #define MODE_SIZE 64
 
 /* As fopen and freopen do. */

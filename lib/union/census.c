@@ -3,6 +3,7 @@
 #include "union/census.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -34,6 +35,7 @@ struct walk {
     char *names;
     size_t names_length, names_room;
     uint64_t began, took; /* ns */
+    int error;            /* 0, or the -errno with which something could not be read that may hold an owner */
 };
 
 /* A walk belongs to the thread that took it out of here; a thread that finds none makes one; one that puts a second one back
@@ -114,29 +116,40 @@ static bool census_make_room(struct walk *walk, size_t name_size)
     return true;
 }
 
-static bool census_walk_add(struct walk *walk, uint32_t parent, const char *name)
+/* What is not there, or may not be looked at, is no owner that could be verified. */
+static void census_walk_note(struct walk *walk, int code)
+{
+    if (walk->error == 0)
+        walk->error = disk_look_failure(code);
+}
+
+/* Beyond CENSUS_MAX nothing is looked for. */
+static void census_walk_add(struct walk *walk, uint32_t parent, const char *name)
 {
     size_t size = strlen(name) + 1;
-    if (walk->count == CENSUS_MAX || walk->names_length > UINT32_MAX - size || !census_make_room(walk, size))
-        return false;
+    if (walk->count == CENSUS_MAX || walk->names_length > UINT32_MAX - size)
+        return;
+    if (!census_make_room(walk, size)) {
+        census_walk_note(walk, -ENOMEM);
+        return;
+    }
     walk->places[walk->count++] = (struct place){parent, (uint32_t)walk->names_length};
     memcpy(walk->names + walk->names_length, name, size);
     walk->names_length += size;
-    return true;
 }
 
 /* What is no marker names no mirrors. */
-static bool census_walk_mark(struct walk *walk, int directory, size_t index)
+static void census_walk_mark(struct walk *walk, int directory, size_t index)
 {
     struct marker marker;
-    if (marker_read(directory, &marker) < 0)
-        return true;
-    struct mark *marks = census_grown(walk->marks, walk->mark_count, &walk->mark_room, sizeof *marks);
-    if (!marks)
-        return false;
+    const int error = marker_read(directory, &marker);
+    struct mark *marks = error == 0 ? census_grown(walk->marks, walk->mark_count, &walk->mark_room, sizeof *marks) : NULL;
+    if (marks == NULL) {
+        census_walk_note(walk, error == 0 ? -ENOMEM : error);
+        return;
+    }
     walk->marks = marks;
     walk->marks[walk->mark_count++] = (struct mark){marker.id, (uint32_t)index};
-    return true;
 }
 
 /* Writes the path of a place from its end. NULL: longer than a path can be. */
@@ -157,13 +170,15 @@ static const char *census_place_path(const struct walk *walk, size_t index, char
     return path[at] ? path + at : ".";
 }
 
-static bool census_on_device(int fd, uint64_t device)
+/* 1, 0 or -errno. */
+static int census_on_device(int fd, uint64_t device)
 {
     struct statx stat;
-    return sys_statx(fd, "", AT_EMPTY_PATH, STATX_INO, &stat) == 0 && disk_device(&stat) == device;
+    const int error = sys_statx(fd, "", AT_EMPTY_PATH, STATX_INO, &stat);
+    return error < 0 ? error : disk_device(&stat) == device;
 }
 
-/* Appends the directories in place `index`. What cannot be read holds no owner that could be verified. */
+/* Appends the directories in place `index`. */
 static void census_walk_visit(struct walk *walk, const struct union_root *root, int root_fd, size_t index, void *buffer)
 {
     char path[PATH_MAX];
@@ -171,15 +186,18 @@ static void census_walk_visit(struct walk *walk, const struct union_root *root, 
     struct disk_scan scan;
     const struct disk_name *one;
     bool marked = false;
-    if (!at || disk_scan_init(&scan, root_fd, at, buffer, CENSUS_BUFFER) < 0)
+    int more = at ? disk_scan_init(&scan, root_fd, at, buffer, CENSUS_BUFFER) : -ENAMETOOLONG;
+    census_walk_note(walk, more);
+    if (more < 0)
         return;
-    if (census_on_device(scan.fd, root->device))
-        while (disk_scan_next(&scan, &one) > 0) {
-            bool ours = layout_is_ours(one->name, strlen(one->name), index == 0);
-            marked |= ours && !strcmp(one->name, LAYOUT_MARKER);
-            if ((one->type == DT_DIR || one->type == DT_UNKNOWN) && !ours)
-                census_walk_add(walk, (uint32_t)index, one->name);
-        }
+    more = census_on_device(scan.fd, root->device);
+    while (more > 0 && (more = disk_scan_next(&scan, &one)) > 0) {
+        bool ours = layout_is_ours(one->name, strlen(one->name), index == 0);
+        marked |= ours && !strcmp(one->name, LAYOUT_MARKER);
+        if ((one->type == DT_DIR || one->type == DT_UNKNOWN) && !ours)
+            census_walk_add(walk, (uint32_t)index, one->name);
+    }
+    census_walk_note(walk, more);
     if (marked)
         census_walk_mark(walk, scan.fd, index);
     disk_scan_finish(&scan);
@@ -191,9 +209,12 @@ static struct walk *census_walk_create(const struct union_root *root, int root_f
     void *buffer = malloc(CENSUS_BUFFER);
     if (walk)
         walk->began = clock_monotonic();
-    if (walk && buffer && census_walk_add(walk, CENSUS_NO_PARENT, ""))
-        for (size_t i = 0; i < walk->count; i++)
-            census_walk_visit(walk, root, root_fd, i, buffer);
+    if (walk && !buffer)
+        walk->error = -ENOMEM;
+    if (walk && buffer)
+        census_walk_add(walk, CENSUS_NO_PARENT, "");
+    for (size_t i = 0; walk && buffer && i < walk->count; i++)
+        census_walk_visit(walk, root, root_fd, i, buffer);
     free(buffer);
     if (walk)
         walk->took = clock_monotonic() - walk->began;
@@ -214,21 +235,24 @@ enum standing {
     OWNER,
 };
 
-static enum standing census_standing_of(const struct union_root *root, int root_fd, const char *path, uint64_t id)
+/* An enum standing, or -errno. */
+static int census_standing_of(const struct union_root *root, int root_fd, const char *path, uint64_t id)
 {
     int fd = sys_openat(root_fd, path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
     if (fd < 0)
-        return NOTHING;
+        return disk_look_failure(fd);
     struct statx stat;
     struct marker marker;
-    enum standing standing = NOTHING;
-    if (identity_stat(root->id, fd, "", AT_EMPTY_PATH, &stat) == 0 && marker_read(fd, &marker) == 0 && marker.id == id) {
+    int standing = NOTHING, error = identity_stat(root->id, fd, "", AT_EMPTY_PATH, &stat);
+    if (error == 0)
+        error = marker_read(fd, &marker);
+    if (error == 0 && marker.id == id) {
         standing = strcmp(marker.path, path) == 0 ? IN_PLACE : COPY;
         if (dirid_equal(dirid_of(&stat), marker.directory) || (standing == IN_PLACE && census_came_along(root, &marker)))
             standing = OWNER;
     }
     sys_close(fd);
-    return standing;
+    return error < 0 ? disk_look_failure(error) : standing;
 }
 
 /* The directory that asks: it is no owner, and has a marker of this id. */
@@ -240,27 +264,33 @@ struct question {
     enum standing standing;
 };
 
-/* Of copies, none of which has the mirrors yet, all must come to the same decision. */
-static bool census_goes_before(const struct question *question, const char *path)
+/* Of copies, none of which has the mirrors yet, all must come to the same decision. 1, 0 or -errno. */
+static int census_goes_before(const struct question *question, const char *path)
 {
     int order = strcmp(path, question->path);
     if (order == 0)
-        return false;
-    enum standing standing = census_standing_of(question->root, question->root_fd, path, question->id);
-    return standing > question->standing || (standing == question->standing && order < 0);
+        return 0;
+    const int standing = census_standing_of(question->root, question->root_fd, path, question->id);
+    if (standing < 0)
+        return standing;
+    return standing > (int)question->standing || (standing == (int)question->standing && order < 0);
 }
 
-static bool census_walk_holds(const struct walk *walk, const struct question *question)
+/* 1, 0 or -errno: none does that could be looked at. */
+static int census_walk_holds(const struct walk *walk, const struct question *question)
 {
+    int error = walk->error;
     for (size_t i = 0; i < walk->mark_count; i++) {
         if (walk->marks[i].id != question->id)
             continue;
         char path[PATH_MAX];
         const char *at = census_place_path(walk, walk->marks[i].place, path);
-        if (at && census_goes_before(question, at))
-            return true;
+        const int goes_before = at ? census_goes_before(question, at) : 0;
+        if (goes_before > 0)
+            return 1;
+        error = error == 0 ? goes_before : error;
     }
-    return false;
+    return error;
 }
 
 /* A "no" of an old walk is not worth much: the directory may have come or moved since. Walking again at most
@@ -271,31 +301,37 @@ static bool census_walk_is_old(const struct walk *walk)
     return clock_monotonic() - walk->began > (lasts > CLOCK_SECOND ? lasts : CLOCK_SECOND);
 }
 
-static bool census_ask(const struct question *question)
+/* A walk that did not see all is not kept. */
+static int census_ask(const struct question *question)
 {
     struct census *census = question->root->census;
     struct walk *walk = __atomic_exchange_n(&census->walk, NULL, __ATOMIC_ACQ_REL);
-    bool holds = walk && census_walk_holds(walk, question);
-    if (!holds && (!walk || census_walk_is_old(walk))) {
+    int holds = walk ? census_walk_holds(walk, question) : 0;
+    if (holds <= 0 && (!walk || census_walk_is_old(walk))) {
         census_walk_destroy(walk);
         walk = census_walk_create(question->root, question->root_fd);
-        holds = walk && census_walk_holds(walk, question);
+        holds = walk ? census_walk_holds(walk, question) : -ENOMEM;
+    }
+    if (walk && walk->error < 0) {
+        census_walk_destroy(walk);
+        walk = NULL;
     }
     census_walk_destroy(__atomic_exchange_n(&census->walk, walk, __ATOMIC_ACQ_REL));
     return holds;
 }
 
-bool census_holds_owner(const struct union_root *root, const struct marker *marker, const char *path)
+int census_holds_owner(const struct union_root *root, const struct marker *marker, const char *path)
 {
     bool is_there = !strcmp(marker->path, path); /* this very directory is where it says */
     if (is_there && census_came_along(root, marker))
-        return false;
+        return 0;
     int fd = sys_openat(AT_FDCWD, root->path, DISK_DIRECTORY, 0);
     if (fd < 0)
-        return false;
+        return fd;
     const struct question question = {
         .root = root, .root_fd = fd, .id = marker->id, .path = path, .standing = is_there ? IN_PLACE : COPY};
-    bool holds = census_standing_of(root, fd, marker->path, marker->id) > question.standing || census_ask(&question);
+    const int standing = census_standing_of(root, fd, marker->path, marker->id);
+    const int holds = standing > (int)question.standing ? 1 : standing < 0 ? standing : census_ask(&question);
     sys_close(fd);
     return holds;
 }

@@ -28,8 +28,9 @@ void census_destroy(struct census *);
 /* Was the root walked? */
 bool census_has_walked(const struct census *);
 
-/* Is there an owner, or another copy that is to become it? `path` is where the marker was found. */
-bool census_holds_owner(const struct union_root *, const struct marker *, const char *path);
+/* Is there an owner, or another copy that is to become it? `path` is where the marker was found. 1 or 0; -errno: it is not
+ * known, since the file system failed to say what is somewhere. */
+int census_holds_owner(const struct union_root *, const struct marker *, const char *path);
 /* Between the two nobody else of this process becomes an owner. */
 void census_lock(struct census *);
 void census_unlock(struct census *);

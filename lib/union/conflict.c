@@ -48,7 +48,9 @@ static bool conflict_spot_of(const struct conflict_scene *scene, const struct un
     return text_ok(&t);
 }
 
-static void conflict_claim_look(const struct conflict_scene *scene, struct claim *claim)
+/* 0 or -errno: nothing is decided without it. What may not be looked at (in a directory that may only be listed) is taken for
+ * what its directory says it is. */
+static int conflict_claim_look(const struct conflict_scene *scene, struct claim *claim)
 {
     struct spot spot;
     struct statx stat;
@@ -56,16 +58,17 @@ static void conflict_claim_look(const struct conflict_scene *scene, struct claim
     claim->regular = claim->name.type == DT_REG;
     claim->ino = claim->name.ino;
     if (!conflict_spot_of(scene, &claim->name, claim->name.on_disk, &spot))
-        return;
+        return 0;
     int error = sys_statx(spot.dir, spot.path, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, wanted, &stat);
     claim->gone = error == -ENOENT;
     if (error < 0)
-        return;
+        return error == -ENOENT || error == -EACCES ? 0 : error;
     claim->regular = S_ISREG(stat.stx_mode);
     claim->empty = claim->regular && stat.stx_size == 0;
     claim->device = disk_device(&stat);
     claim->ino = stat.stx_ino;
-    claim->changed = (uint64_t)stat.stx_ctime.tv_sec * CLOCK_SECOND + stat.stx_ctime.tv_nsec;
+    claim->changed = clock_stamp(stat.stx_ctime);
+    return 0;
 }
 
 /* What a move left after when it was cut short: it must not bring the name back after its end. */
@@ -87,27 +90,33 @@ static void conflict_drop_same_files(const struct conflict_scene *scene, struct 
                 conflict_drop(scene, &claims[i]);
 }
 
-/* Is the one in the trunk a whole copy of the one in a branch? It has the name that tells so besides its own.
+/* Is the one in the trunk a whole copy of the one in a branch? It has the name that tells so besides its own. 1, 0 or -errno.
  */
-static bool conflict_is_copy(const struct conflict_scene *scene, const struct claim *copy, const struct claim *original)
+static int conflict_is_copy(const struct conflict_scene *scene, const struct claim *copy, const struct claim *original)
 {
     char called[LAYOUT_UNFINISHED + 1];
     struct text t;
     struct statx stat;
     text_init(&t, called, sizeof called);
     layout_copy(&t, original->ino);
-    return sys_statx(scene->directory, called, AT_SYMLINK_NOFOLLOW, STATX_INO, &stat) == 0 && stat.stx_ino == copy->ino &&
-           disk_device(&stat) == copy->device;
+    const int error = sys_statx(scene->directory, called, AT_SYMLINK_NOFOLLOW, STATX_INO, &stat);
+    if (error < 0)
+        return error == -ENOENT || error == -EACCES ? 0 : error;
+    return stat.stx_ino == copy->ino && disk_device(&stat) == copy->device;
 }
 
 /* An export copied it and did not come to remove the original. */
-static void conflict_drop_originals(const struct conflict_scene *scene, struct claim *claims, size_t count)
+static int conflict_drop_originals(const struct conflict_scene *scene, struct claim *claims, size_t count)
 {
     if (claims[0].name.branch != 0 || claims[0].gone || !claims[0].regular || !scene->listing->unfinished)
-        return;
-    for (size_t i = 1; i < count; i++)
-        if (!claims[i].gone && claims[i].regular && conflict_is_copy(scene, &claims[0], &claims[i]))
+        return 0;
+    int is_copy = 0;
+    for (size_t i = 1; i < count && is_copy >= 0; i++) {
+        is_copy = !claims[i].gone && claims[i].regular ? conflict_is_copy(scene, &claims[0], &claims[i]) : 0;
+        if (is_copy > 0)
             conflict_drop(scene, &claims[i]);
+    }
+    return is_copy < 0 ? is_copy : 0;
 }
 
 static bool conflict_claim_beats(const struct claim *a, const struct claim *b)
@@ -138,7 +147,21 @@ static size_t conflict_decide(struct claim *claims, size_t count, struct union_n
     return kept;
 }
 
-/* In place, over the entries of one name. -ENOMEM, -ECANCELED, or how many are left. */
+static int conflict_look_at_group(const struct conflict_scene *scene, struct claim *claims, const struct union_name *group,
+                                  size_t count)
+{
+    int error = 0;
+    for (size_t i = 0; i < count && error == 0; i++) {
+        claims[i].name = group[i];
+        error = conflict_claim_look(scene, &claims[i]);
+    }
+    if (error < 0)
+        return error;
+    conflict_drop_same_files(scene, claims, count);
+    return conflict_drop_originals(scene, claims, count);
+}
+
+/* In place, over the entries of one name. -errno, or how many are left. */
 static ssize_t conflict_settle_group(const struct conflict_scene *scene, struct union_name *group, size_t count)
 {
     const int settles = union_root_settles(scene->root, scene->flags);
@@ -147,15 +170,10 @@ static ssize_t conflict_settle_group(const struct conflict_scene *scene, struct 
     struct claim *claims = calloc(count, sizeof *claims);
     if (!claims)
         return -ENOMEM;
-    for (size_t i = 0; i < count; i++) {
-        claims[i].name = group[i];
-        conflict_claim_look(scene, &claims[i]);
-    }
-    conflict_drop_same_files(scene, claims, count);
-    conflict_drop_originals(scene, claims, count);
-    size_t kept = conflict_decide(claims, count, group);
+    const int error = conflict_look_at_group(scene, claims, group, count);
+    const size_t kept = error == 0 ? conflict_decide(claims, count, group) : 0;
     free(claims);
-    return (ssize_t)kept;
+    return error < 0 ? error : (ssize_t)kept;
 }
 
 static bool conflict_taken_holds(const struct taken *taken, const char *name, size_t *slot)

@@ -14,7 +14,8 @@ struct conflict_scene {
     unsigned flags; /* LISTING_SETTLE */
 };
 
-/* Afterwards every name stands once, and all are sorted. 0, -ENOMEM, or -ECANCELED as in listing_init. */
+/* Afterwards every name stands once, and all are sorted. 0; -ECANCELED as in listing_init; another -errno: it is not known
+ * which file keeps its name, and what was decided before is settled. */
 int conflict_settle(const struct conflict_scene *);
 
 /* What a loser is called: NAME.shunt-conflict-NODE and, from the second attempt on, a dot and its number. The name is cut where

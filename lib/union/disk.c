@@ -113,9 +113,11 @@ int disk_write_new(int dir, const char *name, const char *from, size_t length, m
     int error = disk_set_mode(fd, mode);
     if (error == 0)
         error = disk_write_all(fd, from, length);
-    /* A file system that delays allocation may otherwise keep the name and lose the words. */
+    /* A file system that delays allocation may otherwise keep the name and lose the words. Not fdatasync: CephFS's client in
+     * the kernel (Linux 6.1) tells the server of the size with fsync alone, and others find the file empty once this node is
+     * lost. */
     if (error == 0)
-        error = (int)SYS1(SYS_fdatasync, fd);
+        error = (int)SYS1(SYS_fsync, fd);
     int closed = sys_close(fd);
     if (error == 0)
         error = closed;
@@ -137,11 +139,23 @@ bool disk_is_fixed(int dir, const char *name)
            (stat.stx_attributes & (STATX_ATTR_IMMUTABLE | STATX_ATTR_APPEND)) != 0;
 }
 
+int disk_look_failure(int code)
+{
+    const bool fails =
+        code == -EIO || code == -ESTALE || code == -EINTR || code == -ENOMEM || code == -EMFILE || code == -ENFILE;
+    return fails ? code : 0;
+}
+
 int disk_rename_new(int from_dir, const char *from, int to_dir, const char *to)
 {
     struct disk_rename renaming = {.careful = true};
     int error = disk_rename_next(&renaming, from_dir, from, to_dir, to);
-    return error == 0 && renaming.linked ? sys_unlinkat(from_dir, from, 0) : error;
+    if (error < 0 || !renaming.linked)
+        return error;
+    error = sys_unlinkat(from_dir, from, 0);
+    if (error < 0 && error != -ENOENT) /* it has one name, as before */
+        sys_unlinkat(to_dir, to, 0);
+    return error;
 }
 
 static int disk_look_and_rename(int from_dir, const char *from, int to_dir, const char *to)

@@ -19,6 +19,10 @@
 void disk_proc(char to[DISK_PROC_SIZE], int fd);
 /* A descriptor to read a directory with, of one that may be O_PATH. */
 int disk_reopen(int directory);
+/* What an answer of the file system says of whether something is there: -errno if it, or this process, could not look (EIO,
+ * ESTALE, EINTR, no memory, no descriptor), so that it is not known; else 0: what is not there, may not be looked at, or is of
+ * another kind. */
+int disk_look_failure(int code);
 /* The path of a directory that stands. The length; -ENOENT if it was removed. */
 int disk_canonical(int directory, char *to, size_t size);
 

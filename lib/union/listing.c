@@ -411,8 +411,9 @@ static int listing_claim(struct reader *reader)
 static int listing_judge_foreign(struct reader *reader)
 {
     struct listing *listing = reader->listing;
-    if (!census_holds_owner(reader->root, &listing->marker, reader->path))
-        return listing_claim(reader);
+    const int holds = census_holds_owner(reader->root, &listing->marker, reader->path);
+    if (holds <= 0)
+        return holds < 0 ? holds : listing_claim(reader);
     HOOK("marker-foreign");
     const int settles = union_root_settles(reader->root, reader->flags);
     if (settles > 0)

@@ -47,7 +47,8 @@ static int root_open_start(const char *path, unsigned flags)
     return parent < 0 ? fd : parent;
 }
 
-/* Cuts `path` to the nearest directory upwards that holds `.shunt`. -ENOTUNIQ: there is none; -EACCES: there may be one. */
+/* Cuts `path` to the nearest directory upwards that holds `.shunt`. -ENOTUNIQ: there is none; another -errno: there may be one.
+ */
 static int root_find_upwards(char path[PATH_MAX])
 {
     for (int none = -ENOTUNIQ;;) {
@@ -59,7 +60,7 @@ static int root_find_upwards(char path[PATH_MAX])
         const int code = text_ok(&t) ? root_check_directory(own) : -ENOENT;
         if (code == 0)
             return 0;
-        if (code == -EACCES)
+        if (code != -ENOENT && code != -ENOTDIR)
             none = code;
         char *slash = strrchr(path, '/');
         if (!slash || path[1] == '\0')

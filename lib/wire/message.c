@@ -121,6 +121,7 @@ static const struct message_field message_rows[MESSAGE_TYPES][MESSAGE_FIELDS_MAX
     [MESSAGE_EVICT] = {DIR, EPOCH, FIELD(U64, evict.idle)},
     [MESSAGE_EVICTED] = {DIR},
     [MESSAGE_SHARE] = {DIR, EPOCH, FIELD(U64, share.load_number), FIELD(FIRST, share.mirror), FIELD(TEXT, share.branches)},
+    [MESSAGE_AWAIT_THAW] = {DIR},
 };
 
 static const uint16_t message_text_max[TEXTS] = {MESSAGE_NAME_MAX, MESSAGE_NAME_MAX, MESSAGE_TEXT_MAX};

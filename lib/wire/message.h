@@ -14,7 +14,7 @@
 
 #include "index/record.h"
 
-#define WIRE_VERSION 8
+#define WIRE_VERSION 9
 
 enum message_type {
     /* From a process (WIRE.md). Each is answered, but for the notices. */
@@ -76,6 +76,7 @@ enum message_type {
     MESSAGE_EVICT,                /* to a coordinator, and collective: may all that is known of dir be forgotten? */
     MESSAGE_EVICTED,              /* collective: it is to be */
     MESSAGE_SHARE,                /* collective: mirrors of dir, which is being loaded, to be listed by each daemon */
+    MESSAGE_AWAIT_THAW,           /* to a coordinator: answered once dir is not about to be removed */
     MESSAGE_TYPES
 };
 

@@ -44,6 +44,21 @@ def test_the_other_nodes_names_are_taken_from_its_catalogue(session):
 
 
 @SLOW_IS_NO_MATTER
+@pytest.mark.parametrize("leaves", ["a", "b"])
+def test_what_a_node_alone_uses_is_recorded_as_it_leaves(session, leaves):
+    """Its names are given back to all homes then, unless the other one has left first."""
+    session.start("a", "b", SHUNT_CATALOGUE_QUIET="86400")
+    session.wait_for(session.is_settled)
+    session.sh("a", "mkdir out")
+    session.sh("a", MAKE.format(NAMES, "a"))
+    session.stop(leaves)
+    session.stop(*{"a", "b"} - {leaves})
+    session.start("a")
+    assert sorted(session.names("a", "out")) == expected(session) and len(expected(session)) == NAMES
+    assert taken(session, "a") >= 1
+
+
+@SLOW_IS_NO_MATTER
 @pytest.mark.parametrize("whose", ["a", "b"])
 def test_what_was_changed_between_sessions_is_read(session, whose):
     fill(session)

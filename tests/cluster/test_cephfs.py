@@ -2,6 +2,7 @@
 # SPDX-FileCopyrightText: The shunt authors
 """Two nodes on a real CephFS: what their calls cost its metadata server, by its own count."""
 
+import json
 import subprocess
 import sys
 import time
@@ -208,6 +209,73 @@ def test_a_layout_of_a_directory_above(nodes):
         directory = nodes.shared("above/below")
         assert [printed_under_shunt(nodes, node, STRIPES.format(directory / f"new{node}")) for node in range(2)] == ["3", "3"]
         assert not [name for name in in_trunk(nodes, directory) if name.startswith("new")]
+
+
+# What is refused in a directory with a quota, and what it says.
+IN_A_QUOTA = """
+import errno, os, sys
+def said(call, *words):
+    try:
+        return call(*words)
+    except OSError as error:
+        return errno.errorcode[error.errno]
+directory, node = sys.argv[1:]
+os.chdir(directory)
+for name in (f"new{node}", f"below/new{node}"):
+    os.close(os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+    print(said(os.truncate, name, 2 << 20), said(os.rename, name, f"../out{node}"), os.path.exists(name))
+"""
+GIVE_A_QUOTA = "mkdir -p {0}/below && setfattr -n ceph.quota.max_bytes -v 1048576 {0}"
+
+
+def test_a_quota(nodes):
+    """It counts what is in the directory and below, and nothing is renamed out of it: so all of that is in the trunk, also if the
+    quota comes to a directory that is redirected."""
+    natively, early = nodes.place / "quota", nodes.root / "quota"
+    nodes.run(0, "sh", "-c", GIVE_A_QUOTA.format(natively))
+    native = [printed(nodes, node, cephfs.PYTHON, "-c", IN_A_QUOTA, natively, node) for node in range(2)]
+    assert native == ["EDQUOT EXDEV True\n" * 2] * 2
+    with nodes.session("branch"):
+        late = nodes.shared("late_quota")
+        assert ".shunt-dir" in in_trunk(nodes, late)
+        for directory in early, late:
+            nodes.under_shunt(0, "sh", "-c", GIVE_A_QUOTA.format(directory))
+            assert [printed(nodes, node, *nodes.tool(node, "exec", "--", cephfs.PYTHON, "-c", IN_A_QUOTA, directory, node))
+                    for node in range(2)] == native
+            assert {"new0", "new1"} <= set(in_trunk(nodes, directory))
+        assert sorted(in_trunk(nodes, early)) == ["below", "new0", "new1"] and sorted(in_trunk(nodes, early / "below")) == ["new0", "new1"]
+        told = json.loads(printed(nodes, 0, *nodes.tool(0, "status", "--json")))[0]["pinned"]
+        assert {pinned["reason"] for pinned in told} == {"device"}, told
+        nodes.under_shunt(1, "rm", "-r", early, late)
+
+
+# A look at the directory of a directory's snapshots, each in a way of its own; and what the directory is afterwards.
+LOOKS_AT_SNAPSHOTS = """
+import contextlib, os, sys
+ways = [os.stat, os.mkdir, os.rmdir, os.utime, os.listxattr, os.listdir, os.path.isdir, lambda path: os.chmod(path, 0o755),
+        lambda path: os.symlink("to", path), lambda path: os.rename(path, "other")]
+os.chdir(sys.argv[1])
+for number, way in enumerate(ways):
+    os.mkdir(str(number))
+    open(f"{number}/file", "x").close()
+    with contextlib.suppress(OSError):
+        way(f"{number}/.snap")
+    print(number, os.listdir(str(number)), os.path.isdir(f"{number}/.snap/"))
+    os.unlink(f"{number}/file")
+    os.rmdir(str(number))
+"""
+
+
+def test_the_directory_of_snapshots_is_no_entry(nodes):
+    """It is found by its name, listed nowhere, and goes with its directory."""
+    program = [cephfs.PYTHON, "-c", LOOKS_AT_SNAPSHOTS]
+    nodes.run(0, "mkdir", nodes.place / "snapshots")
+    native = printed(nodes, 0, *program, nodes.place / "snapshots")
+    assert native == "".join(f"{number} ['file'] True\n" for number in range(10))
+    with nodes.session("branch"):
+        directory = nodes.shared("snapshots")
+        for node in range(2):
+            assert printed(nodes, node, *nodes.tool(node, "exec", "--", *program, directory)) == native
 
 
 def test_a_number_that_is_another_directory_in_a_threads_own_table(nodes):

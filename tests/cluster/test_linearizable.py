@@ -65,6 +65,19 @@ def killed_now_and_then(session, seed):
     return meanwhile(work)
 
 
+def joins_and_leaves(session, node):
+    """A node, which nothing else runs on, takes names over and gives them back, again and again."""
+
+    def work(done, counted):
+        while not done.is_set():
+            session.start(node)
+            session.wait_for(lambda: done.is_set() or session.is_settled())
+            session.stop(node)
+            counted.append(node)
+
+    return meanwhile(work)
+
+
 @pytest.mark.parametrize("placement", ["branch", "auto"])
 def test_histories_are_linearizable(session, build, tmp_path, placement):
     made = histories.Histories(session, build, tmp_path, SEED, COUNT, placement)
@@ -85,4 +98,13 @@ def test_histories_are_linearizable_while_daemons_crash(session, build, tmp_path
         made.run()
     print(f"{len(killed)} daemons were killed")
     assert killed
+    made.check()
+
+
+def test_histories_are_linearizable_while_a_node_joins_and_leaves(session, build, tmp_path):
+    made = histories.Histories(session, build, tmp_path, SEED + 3, max(1, COUNT // 3), "branch")
+    with made.served(), joins_and_leaves(session, "e") as joined:
+        made.run()
+    print(f"a node joined and left {len(joined)} times")
+    assert joined
     made.check()

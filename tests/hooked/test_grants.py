@@ -13,9 +13,9 @@ from test_interleavings import expect, guarded, in_a_row
 NODES = pytest.mark.parametrize("node", ["c", "a", "b"])
 
 
-def begin(stage, guard=None):
+def begin(stage, guard=None, used=True):
     """What is granted stays so until it is taken, however busy the machine is."""
-    stage.begin(",".join(filter(None, ["unused-kept", guard])))
+    stage.begin(",".join(filter(None, ["unused-kept", guard])), used=used)
 
 
 def armed(held):
@@ -130,6 +130,16 @@ def test_a_directory_has_changed_when_a_name_was_made_by_a_grant(stage, build, g
     look = "(now := time.clock_gettime_ns(5), make('n'), os.stat('.').st_mtime_ns >= now)[2]"
     answer = granted(stage, stage.call("c", f"{row(stage, number)}, {look}")).answer()
     expect(guard, answer.endswith("True)"))
+
+
+@guarded("settle-unseen")
+def test_the_times_of_a_directory_are_set_after_a_name_was_made_by_a_grant(stage, build, guard):
+    """Of a directory that no other node uses; and twice, since the index then has nothing to tell the trunk."""
+    number = in_a_row(stage, build)
+    begin(stage, guard, used=False)
+    dated = "os.utime('.', (5, 5))"
+    answer = granted(stage, stage.call("c", f"{row(stage, number)}, {dated}, make('n'), {dated}, os.stat('.').st_mtime")).answer()
+    expect(guard, answer.endswith(" 5.0)"))
 
 
 @pytest.mark.parametrize("hook, there", [("grant-taken", False), ("create-made", True)])

@@ -635,6 +635,32 @@ def test_a_directory_that_is_replaced_before_its_name_is_claimed_was_gone(stage,
     assert maker.answer() == "None"
 
 
+def test_a_directory_with_the_identity_of_one_that_has_gone_is_removed_in_order(stage):
+    """Its inode number is used again within a tick of the clock: it is served, has a marker, and no file is made in it after all."""
+    marked = stage.meeting()
+    stage.session.settings["SHUNT_BREAK"] = "births-alike"
+    stage.begin("births-alike", hooks=[marked.at("marker-written")])
+    stage.does("a", "os.mkdir('sub')")
+    held, gone = stage.meeting(), stage.meeting()
+    removal = stage.call("b", "os.rmdir('sub')", held.at("hold"), gone.at("claim-unserved"))
+    held.reached()
+    number = os.stat(stage.out / "sub").st_ino
+    assert stage.does("a", "os.rmdir('sub')") == "None"
+    others = (stage.out / f"other-{count}" for count in range(1000))  # another program may have the number for a moment
+    other = next((path for path in others if path.mkdir() is None and path.stat().st_ino == number), None)
+    if other is None:
+        pytest.skip("no directory gets the number again: this file system does not do that at once, or another program has it")
+    held.go()
+    gone.reached()
+    assert stage.does("a", f"os.rename('{other.name}', 'sub')") == "None"
+    maker = stage.call("c", "make('sub/m')")
+    marked.reached()
+    os.killpg(maker.process.pid, signal.SIGKILL)
+    gone.go()
+    marked.go()
+    assert removal.answer() == "None"
+
+
 def test_a_directory_that_is_renamed_and_replaced_before_it_is_frozen_was_gone(stage):
     stage.begin()
     stage.does("a", "os.mkdir('sub'), make('sub/m'), os.unlink('sub/m')")
@@ -876,6 +902,20 @@ def test_names_that_find_another_home_are_listed(stage, guard):
     conftest.wait_until(lambda: stage.session.homes() == ["a", "b", "c", "d"], "d to be a home")
     asked.go()
     expect(guard, lister.answer() == str(names))
+
+
+@guarded("telling-unseen")
+def test_a_change_time_that_nobody_is_to_see(stage, guard):
+    """The trunk is told when names in its mirrors changed, a while after: that gives it another change time."""
+    told, awaited = stage.meeting(), stage.meeting()
+    stage.begin(guard, hooks=[told.at("trunk-told")])
+    times = "(os.stat('.').st_ctime_ns, os.fstat(os.open('.', 0)).st_ctime_ns)"
+    before = stage.does("a", f"(make('m'), time.sleep(0.05), make('n'), {times})[3]")
+    told.reached()
+    looking = stage.call("a", times, awaited.seen_at("times-awaited"))
+    conftest.wait_until(lambda: awaited.is_reached() or looking.has_ended(), "the change time to be looked at")
+    told.go()
+    expect(guard, looking.answer() == before)
 
 
 @pytest.mark.parametrize("other", ["b", "c"])

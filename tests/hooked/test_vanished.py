@@ -2,9 +2,11 @@
 # SPDX-FileCopyrightText: The shunt authors
 """A node that vanishes, or stands still, between the steps of an operation; and what the lease and the fence are for."""
 
+import itertools
 import os
 import pathlib
 import signal
+import subprocess
 
 import conftest
 import pytest
@@ -27,6 +29,17 @@ def goes_on(stage, node, daemon):
     """It finds that it was dropped, and its supervisor starts another one, which is not to be left after."""
     os.kill(daemon, signal.SIGCONT)
     conftest.wait_until(lambda: stage.session.member(node) is not None, f"{node} to be back")
+
+
+def job_goes_on(stage, node, daemon, held, done, ends):
+    """The same, where a thread of it meets the test at `held`: that comes to the end of its job before main's thread ends the
+    process."""
+    done.again()
+    held.go()
+    os.kill(daemon, signal.SIGCONT)
+    done.reached()
+    ends.go()
+    goes_on(stage, node, daemon)
 
 
 @guarded("missing-is-gone")
@@ -78,6 +91,39 @@ def test_a_file_system_that_stalls_is_waited_for(stage, hook, guard):
     beat.go()
     os.kill(silent, signal.SIGCONT)
     expect(guard, waits.answer() == "None")
+
+
+@pytest.mark.parametrize("hook", ["session-read", "mark-begun"])
+@pytest.mark.parametrize("guard", [None, "stall-unwaited"])
+def test_one_thing_that_the_file_system_holds_up_is_waited_for(stage, build, hook, guard):
+    """A call that main's thread of the daemon makes, or one of its other threads, while heartbeats are not held up, as on CephFS what
+    needs something that a lost node held. A daemon that hangs for another reason is not waited for."""
+    session, held = stage.session, stage.meeting()
+    session.settings["SHUNT_STALE"] = "30"  # nobody is dropped
+    directories = (session.root / f"fresh{number}" for number in itertools.count())
+    fresh = next(directory for directory in directories if directory.mkdir() or stage.homes_of(build, "", of=directory) == ["a"])
+    session.start("a", SHUNT_HOOKS=held.seen_before_at(hook), **({"SHUNT_BREAK": guard} if guard else {}))
+    session.start("b", "c")
+    assert session.homes() == list(conftest.NODES)
+    for node in conftest.NODES:
+        stage.does(node, "os.listdir()")
+    hung = session.member("b")["pid"]
+    held.again()
+    joins = session.begin("start", "d", stdout=subprocess.DEVNULL) if hook == "session-read" else None
+    if joins is not None:
+        held.reached()
+    waits = stage.call("a", f"make('../{fresh.name}/n')", SHUNT_DEADLINE="3")
+    held.reached()
+    conftest.one_node.stand_still(hung)
+    assert stage.call("b", "make('m')", SHUNT_DEADLINE="10").answer() == "EIO"
+    if guard is None:
+        assert not waits.has_ended()
+    else:
+        waits.process.wait(40)
+    held.go()
+    os.kill(hung, signal.SIGCONT)
+    expect(guard, waits.answer() == "None")
+    assert joins is None or joins.wait(60) == 0
 
 
 @guarded("unfenced")
@@ -274,12 +320,13 @@ def test_a_lease_that_was_renewed_at_the_last_moment_is_waited_for(stage, build,
     expect(guard, last_missed(stage, reader) < made)
 
 
-def directory_ruled_by(stage, build, ruler, next_ruler=None, members=(1, 2, 3)):
-    """One whose coordinator is on that node; and, in a session of those members, on another one."""
+def directory_ruled_by(stage, build, ruler, next_ruler=None, members=(1, 2, 3), at_home=None):
+    """One whose coordinator is on that node; in a session of those members, on another one; and whose own name is at home there."""
     stage.does("a", "[os.mkdir(f'sub-{number}') for number in range(128)][0]")
     for directory in sorted(stage.out.glob("sub-*")):
-        if stage.homes_of(build, "", of=directory) == [ruler] and next_ruler in (
-                None, stage.homes_of(build, "", of=directory, members=members)[0]):
+        if (stage.homes_of(build, "", of=directory) == [ruler]
+                and next_ruler in (None, stage.homes_of(build, "", of=directory, members=members)[0])
+                and at_home in (None, stage.homes_of(build, directory.name)[0])):
             return directory.name
     raise AssertionError("no such directory")
 
@@ -333,22 +380,15 @@ def test_a_directory_whose_coordinator_changes_amid_its_removal_keeps_its_files(
 @pytest.mark.parametrize("hook, line", [("mirrors-removed", "os.rmdir('{}')"), ("marker-written", "make('{}/o')")])
 def test_a_lost_coordinator_removes_no_marker(stage, build, hook, line, guard):
     """Others have made files in their mirrors by it when that node goes on."""
-    held = stage.meeting()
-    hooks = held.seen_before_at(hook)
-    stage.begin(guard, hooks=[hooks])
+    held, done, ends = stage.meeting(), stage.meeting(), stage.meeting()
+    stage.begin(guard, hooks=[held.seen_before_at(hook), done.seen_at("trunk-job-done"), ends.at("cut-off")])
     directory = directory_ruled_by(stage, build, "c")
     if hook == "mirrors-removed":
         uses(stage, directory, "a", "b")
-    held.again()
-    late = stage.call("c", line.format(directory))
-    held.reached()
-    daemon = stage.session.member("c")["pid"]
-    conftest.one_node.stand_still(daemon)
-    dropped(stage, "c")
+    late, daemon = lost_at(stage, held, line.format(directory))
     assert stage.does("a", f"make('{directory}/n', 'text')") == "None"
     assert (stage.out / directory / ".shunt-dir").exists()
-    held.go()
-    goes_on(stage, "c", daemon)
+    job_goes_on(stage, "c", daemon, held, done, ends)
     late.answer()
     stage.crash_and_come_back("a")
     expect(guard, stage.does("b", f"read('{directory}/n')") == "text")
@@ -369,8 +409,8 @@ def lost_at(stage, held, line):
 @guarded("trunk-job-without-a-lease")
 def test_a_lost_coordinator_does_not_judge_a_marker(stage, build, guard):
     """It was about to remove one that was copied natively; the others have done that since, and have made another one."""
-    held = stage.meeting()
-    stage.begin(guard, hooks=[held.seen_before_at("marker-foreign")])
+    held, done, ends = stage.meeting(), stage.meeting(), stage.meeting()
+    stage.begin(guard, hooks=[held.seen_before_at("marker-foreign"), done.seen_at("load-listed"), ends.at("cut-off")])
     assert stage.does("a", "make('o')") == "None"
     for number in range(128):
         copy = stage.out / f"copy-{number}"
@@ -379,8 +419,7 @@ def test_a_lost_coordinator_does_not_judge_a_marker(stage, build, guard):
     copy = next(copy for copy in sorted(stage.out.glob("copy-*")) if stage.homes_of(build, "", of=copy) == ["c"]).name
     late, daemon = lost_at(stage, held, f"os.listdir('{copy}')")
     assert stage.does("a", f"make('{copy}/n', 'text')") == "None"
-    held.go()
-    goes_on(stage, "c", daemon)
+    job_goes_on(stage, "c", daemon, held, done, ends)
     late.answer()
     stage.crash_and_come_back("a")
     expect(guard, stage.does("b", f"read('{copy}/n')") == "text")
@@ -456,3 +495,152 @@ def test_a_directory_that_a_guest_was_about_to_remove_can_be_used(stage):
     assert stage.does("a", "make('d/n', 'text')") == "None"
     assert stage.does("b", "read('d/n')") == "text"
     assert stage.does("b", "os.unlink('d/n'), os.rmdir('d')") == "(None, None)"
+
+
+def directory_of_two_then_three(stage, build, *coordinators):
+    """In a session of a and b, which c is to join: one whose own name is and stays on b, and whose coordinator is on these nodes."""
+    if not (stage.out / "sub-0").exists():
+        stage.does("a", "[os.mkdir(f'sub-{number}') for number in range(128)][0]")
+    directory = next(path for path in sorted(stage.out.glob("sub-*"))
+                     if {*stage.homes_of(build, path.name, members=(1, 2)), *stage.homes_of(build, path.name)} == {"b"}
+                     and (*stage.homes_of(build, "", of=path, members=(1, 2)), *stage.homes_of(build, "", of=path)) == coordinators)
+    uses(stage, directory.name, "a", "b")
+    return directory
+
+
+def take_away(stage, guard):
+    """In daemons that the test starts one after the other, and in all else."""
+    stage.broken = {"SHUNT_BREAK": guard} if guard else {}
+    stage.session.settings.update(stage.broken)
+
+
+def of_two_then_three(stage, build):
+    """Such a directory, whose coordinator is and stays on b, a name in it that is at home on b and stays there, and one that is on a
+    and will be on c."""
+    directory = directory_of_two_then_three(stage, build, "b", "b")
+    names = [f"name-{number}" for number in range(200)]
+    before, after = (stage.homes_of(build, *names, of=directory, members=members) for members in ((1, 2), (1, 2, 3)))
+    stays = next(name for name, *homes in zip(names, before, after) if homes == ["b", "b"])
+    moves = next(name for name, *homes in zip(names, before, after) if homes == ["a", "c"])
+    assert stage.does("b", "(os.mkdir('other'), os.rmdir('other'))[0]") == "None"
+    return directory.name, stays, moves
+
+
+@guarded("frozen-for-good")
+def test_a_directory_that_is_handed_over_frozen_thaws(stage, build, guard):
+    """It was not removed after all, of which its next home does not hear, or heard before it had it."""
+    answered, hands_over, thawed = stage.meeting(), stage.meeting(), stage.meeting()
+    take_away(stage, guard)
+    stage.session.start("a", SHUNT_HOOKS=hands_over.seen_before_at("hands-over"))
+    stage.session.start("b", SHUNT_HOOKS=f"{answered.seen_before_at('freeze-answered')},{thawed.seen_at('thawed')}")
+    conftest.wait_until(stage.session.is_settled, "b to be a home")
+    directory, stays, moves = of_two_then_three(stage, build)
+    assert stage.does("b", f"make('{directory}/{stays}')") == "None"
+    answered.again()
+    removal = stage.call("b", f"os.rmdir('{directory}')")
+    answered.reached()
+    hands_over.again()
+    joins = stage.session.begin("start", "c", "--placement", "branch")
+    hands_over.reached()
+    thawed.again()
+    answered.go()
+    thawed.reached()
+    hands_over.go()
+    assert removal.answer() == "ENOTEMPTY"
+    assert joins.wait(60) == 0
+    born = stage.call("b", f"make('{directory}/{moves}')", SHUNT_DEADLINE="5")
+    expect(guard, born.answer() == "None")
+
+
+@guarded("idle-unsaid")
+def test_a_removal_that_waits_for_a_name_that_is_handed_over_goes_on(stage, build, guard):
+    """Its next home says when nobody is at work on it any more."""
+    held, thawed = stage.meeting(), stage.meeting()
+    take_away(stage, guard)
+    stage.session.start("a")
+    stage.session.start("b", SHUNT_HOOKS=thawed.seen_at("thawed"))
+    conftest.wait_until(stage.session.is_settled, "b to be a home")
+    directory, _, moves = of_two_then_three(stage, build)
+    birth = stage.call("b", f"make('{directory}/{moves}')", held.at("create-made"))
+    held.reached()
+    thawed.again()
+    removal = stage.call("b", f"os.rmdir('{directory}')", SHUNT_DEADLINE="5")
+    thawed.reached()
+    stage.session.start("c")
+    conftest.wait_until(stage.session.is_settled, "c to be a home")
+    held.go()
+    assert birth.answer() == "None"
+    expect(guard, removal.answer() == "ENOTEMPTY")
+
+
+@guarded("unknown-is-empty")
+def test_a_removal_waits_for_a_name_that_is_on_its_way_to_its_next_home(stage, build, guard):
+    """Which is asked before it has got the directory from any of its homes: they hand over late, since one stands still and the
+    other is about to remove a directory whose coordinator moves."""
+    held, hands_over, asked, removed, thawed = (stage.meeting() for _ in range(5))
+    take_away(stage, guard)
+    stage.session.start("a", SHUNT_HOOKS=hands_over.seen_before_at("hands-over"))
+    stage.session.start("b", SHUNT_HOOKS=f"{removed.at('mirrors-removed')},{thawed.seen_at('thawed')}")
+    conftest.wait_until(stage.session.is_settled, "b to be a home")
+    directory, _, moves = of_two_then_three(stage, build)
+    goes = directory_of_two_then_three(stage, build, "b", "c").name
+    birth = stage.call("b", f"make('{directory}/{moves}')", held.at("create-made"))
+    held.reached()
+    other_removal = stage.call("b", f"os.rmdir('{goes}')")
+    removed.reached()
+    hands_over.again()
+    stage.session.settings["SHUNT_HOOKS"] = asked.seen_at("freeze-asked")
+    joins = stage.session.begin("start", "c", "--placement", "branch")
+    del stage.session.settings["SHUNT_HOOKS"]
+    hands_over.reached()
+    removal = stage.call("b", f"os.rmdir('{directory}')")
+    asked.reached()
+    thawed.again()
+    hands_over.go()
+    thawed.reached()
+    removed.go()
+    assert joins.wait(60) == 0
+    assert other_removal.answer() == "None"
+    if guard:
+        conftest.wait_until(removal.has_ended, "it to be answered")
+    expect(guard, not removal.has_ended())
+    held.go()
+    assert birth.answer() == "None"
+    assert removal.answer() == "ENOTEMPTY"
+
+
+def test_mirrors_of_a_node_that_leaves_follow_their_directory(stage):
+    """It has handed over what it had, and waits for a process that makes a file."""
+    held = stage.meeting()
+    stage.begin()
+    assert stage.does("c", "make('n')") == "None"
+    mirror, = stage.session.root.glob(".shunt/b/c.*/out-*")
+    birth = stage.call("c", "make('o')", held.at("create-reserved"))
+    held.reached()
+    leaves = stage.session.begin("stop", "c")
+    conftest.wait_until(lambda: stage.session.member("c")["home"] == "gone", "c to have handed over")
+    assert stage.does("a", f"os.chmod({str(stage.out)!r}, 0o750)") == "None"
+    modes = {oct(path.stat().st_mode & 0o7777) for path in (stage.out, mirror)}
+    held.go()
+    assert leaves.wait(60) == 0
+    assert birth.answer() == "None"
+    assert modes == {"0o750"}
+
+
+def test_mirrors_of_a_node_whose_daemon_dies_follow_their_directory(stage, build):
+    """It was told of the change, and died before it did anything."""
+    asked = stage.meeting()
+    stage.begin(hooks=[asked.seen_at("all-asked")])
+    directory = stage.out / directory_ruled_by(stage, build, "a", at_home="a")
+    assert stage.does("c", f"make('{directory.name}/n')") == "None"
+    assert stage.does("a", f"os.listdir('{directory.name}')") == "['n']"
+    daemon = stage.session.member("c")["pid"]
+    conftest.one_node.stand_still(daemon)
+    asked.again()
+    change = stage.call("a", f"os.chmod({directory.name!r}, 0o750)")
+    asked.reached()
+    stage.session.status("--node", "a")  # which has told all
+    os.kill(daemon, signal.SIGKILL)
+    assert change.answer() == "None"
+    mirror, = stage.session.root.glob(f".shunt/b/c.*/{directory.name}-*")
+    assert {oct(path.stat().st_mode & 0o7777) for path in (directory, mirror)} == {"0o750"}

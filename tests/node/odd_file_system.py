@@ -4,7 +4,8 @@
 
 ODDITY: nolinks has no hard links, as FAT has none; unstable makes up an inode number from a file's name, as file
 systems on top of a service do; coarse has times in whole seconds, and fine in nanoseconds, of a clock that is set to second N by
-making a file .clock-N, from which on the seconds stand still; none has no times, and none of these oddities."""
+making a file .clock-N, from which on the seconds stand still; unsynced has a file empty under another name than its first one unless
+fsync has said how large it is, as others find one on CephFS that a lost node wrote; none has no times, and none of these oddities."""
 
 import ctypes
 import errno
@@ -16,10 +17,11 @@ import time
 import zlib
 
 LOOKUP, FORGET, GETATTR, SETATTR, MKNOD, MKDIR, UNLINK, RMDIR, RENAME, LINK = 1, 2, 3, 4, 8, 9, 10, 11, 12, 13
-OPEN, READ, WRITE, STATFS, RELEASE, INIT, OPENDIR, READDIR, RELEASEDIR, CREATE = 14, 15, 16, 17, 18, 26, 27, 28, 29, 35
+OPEN, READ, WRITE, STATFS, RELEASE, FSYNC, INIT, OPENDIR, READDIR, RELEASEDIR, CREATE = 14, 15, 16, 17, 18, 20, 26, 27, 28, 29, 35
 INTERRUPT, BATCH_FORGET = 36, 42
 WITHOUT_ANSWER = (FORGET, BATCH_FORGET, INTERRUPT)
 SET_MODE, SET_SIZE, SET_MTIME, SET_MTIME_NOW = 1, 8, 32, 256
+DATA_ALONE = 1
 SECOND = 10**9
 
 
@@ -32,6 +34,7 @@ class Node:
         self.links = 1
         self.children = {}
         self.data = b""
+        self.known = 0  # how much of it fsync has told
         self.mtime = self.ctime = 0
 
     def attributes(self):
@@ -73,6 +76,11 @@ class FileSystem:
     def named(self, node, name):
         if self.oddity == "unstable":
             node.ino = zlib.crc32(name) + 2
+        return node
+
+    def told(self, node):
+        if self.oddity == "unsynced":
+            node.data = node.data[:node.known]
         return node
 
     def child(self, parent, name):
@@ -123,7 +131,7 @@ class FileSystem:
     def rename(self, node, body):
         old, new = body[8:].split(b"\0")[:2]
         parent = self.nodes[struct.unpack_from("<Q", body)[0]]
-        parent.children[new] = self.child(node, old)
+        parent.children[new] = self.told(self.child(node, old))
         del node.children[old]
         self.changed(node, parent)
         return b""
@@ -132,7 +140,7 @@ class FileSystem:
         if self.oddity == "nolinks":
             raise OSError(errno.EPERM, "")
         name, linked = body[8:].rstrip(b"\0"), self.nodes[struct.unpack_from("<Q", body)[0]]
-        node.children[name] = linked
+        node.children[name] = self.told(linked)
         linked.links += 1
         self.changed(node)
         return self.named(linked, name).entry()
@@ -148,6 +156,11 @@ class FileSystem:
         offset, size = struct.unpack_from("<QI", body, 8)
         node.data = node.data[:offset].ljust(offset, b"\0") + body[40:40 + size] + node.data[offset + size:]
         return struct.pack("<II", size, 0)
+
+    def fsync(self, node, body):
+        if not struct.unpack_from("<I", body, 8)[0] & DATA_ALONE:
+            node.known = len(node.data)
+        return b""
 
     def statfs(self, node, body):
         return struct.pack("<5Q4I", 1000, 1000, 1000, 1000, 1000, 4096, 255, 4096, 0) + bytes(24)
@@ -173,7 +186,7 @@ class FileSystem:
 
     OPERATIONS = {LOOKUP: lookup, GETATTR: getattr, SETATTR: setattr, MKNOD: mknod, MKDIR: mkdir, UNLINK: unlink,
                   RMDIR: rmdir, RENAME: rename, LINK: link, OPEN: open, READ: read, WRITE: write, STATFS: statfs,
-                  RELEASE: nothing, INIT: init, OPENDIR: open, READDIR: readdir, RELEASEDIR: nothing, CREATE: create}
+                  FSYNC: fsync, RELEASE: nothing, INIT: init, OPENDIR: open, READDIR: readdir, RELEASEDIR: nothing, CREATE: create}
 
     def serve(self, request):
         """The answer to one request of the kernel, or None."""

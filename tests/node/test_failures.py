@@ -167,6 +167,18 @@ def test_a_program_where_no_rename_is_conditional(shunt, root, run_base, mounts,
     session.stop().check()
 
 
+def test_what_others_read_of_a_node_that_is_lost(shunt, root, run_base, mounts, odd_file_system):
+    """Its kernel has told the server how large a file is if that was synced whole (CephFS): epochs and markers are read as written."""
+    odd_file_system("unsynced")
+    session = Session(shunt, root, run_base, prefix=mounts.prefix)
+    session.start().check()
+    session.exec("sh", "-c", f"mkdir {root}/d && : >{root}/d/made").check()
+    session.stop().check()
+    session.start().check()
+    assert session.exec("sh", "-c", f"cd {root}/d && : >too && ls").check() == "made\ntoo\n"
+    session.stop().check()
+
+
 def tmpfs(mounts, path, size):
     path.mkdir(exist_ok=True)
     mounts("mount", "-t", "tmpfs", "-o", f"size={size}", "none", path).check()
@@ -284,6 +296,16 @@ def test_a_session_of_another_host(session, area):
         one_sentence(session.exec("touch", session.root / "out" / "x"), "no daemon is running for this root")
     assert is_untouched(session.root / "out")
     assert (session.root / ".shunt" / "session" / "epoch.1").read_text() == before
+
+
+@pytest.mark.parametrize("fabric", ["carrier-pigeon", "tcp:ib17"])
+def test_a_network_that_is_not_there(session, fabric):
+    """One that is named; without, a session is served by this node alone, and its log says so."""
+    one_sentence(session.start(SHUNT_FABRIC=fabric), f"SHUNT_FABRIC '{fabric}': the network cannot be opened",
+                 "(run 'shunt doctor', which names the interfaces of this host)")
+    assert "no session" in session.tool("status", "--root", session.root).out
+    session.start(SHUNT_FABRIC="tcp:lo").check()
+    session.stop().check()
 
 
 def test_a_session_whose_daemon_does_not_answer(session, build):

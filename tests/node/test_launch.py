@@ -642,6 +642,7 @@ def test_scontrol_knows_lists_that_we_do_not(launch, root):
     (["srun", "--multi-prog", "f"], {}, "takes programs from a file"),
     (["--hosts", "/nowhere", "true"], {}, "cannot be read"),
     (["--hosts", "/", "true"], {}, "/: the file of nodes cannot be read: Is a directory"),
+    (["--hosts", "/dev/null", "true"], {}, "/dev/null: names no node (write one a line)"),
     (["true"], {"SLURM_JOB_NODELIST": "a;b"}, "is not a list of nodes"),
     (["--fake-nodes", "0", "true"], {}, "not a number from 1"),
     (["--fake-nodes", "4097", "true"], {}, "not a number from 1"),

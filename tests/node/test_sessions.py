@@ -2,6 +2,7 @@
 # SPDX-FileCopyrightText: The shunt authors
 """What a centre sees and cleans on a node: `shunt status` without a root, and `shunt cleanup`."""
 
+import collections
 import contextlib
 import json
 import os
@@ -228,6 +229,36 @@ def test_cleanup_that_was_interrupted_is_gone_on_with(host, shunt, area, step):
     host("cleanup").check()
     assert [path for path in host.run_base.rglob("*") if path.is_file()] == []
     shunt("stop", "--root", area / "alive", **elsewhere).check()
+
+
+def looks_at_run_dir(log, run_base):
+    """(call, number) of each by which a command looks at the run directory, before it looks at processes."""
+    counts = collections.Counter()
+    for line in log.read_text().splitlines():
+        if '"/proc/' in line and re.search(r'"/proc/\d', line):
+            return
+        call = line.partition("(")[0]
+        counts[call] += 1
+        if f'"{run_base}' in line or '"channel"' in line or (call == "pread64" and line.rpartition(" = ")[0].rstrip().endswith(", 0)")):
+            yield call, counts[call]
+
+
+@pytest.mark.unsanitized
+@pytest.mark.parametrize("words", [["cleanup", "--all"], ["status"]], ids=lambda words: words[0])
+def test_what_cannot_be_looked_at_is_not_passed_over(host, shunt, area, words):
+    """The daemon serves, and its channel or the directory that it is in cannot be read once."""
+    session, log = host.start(area / "one"), area / "calls"
+    settings = environment(SHUNT_RUN_DIR=host.run_base)
+    traced = ["strace", "-qq", "-o", log, "-e", "trace=openat,pread64"]
+    subprocess.run([*traced, shunt.path, "status"], env=settings, stdout=subprocess.DEVNULL, check=True)
+    looks = list(looks_at_run_dir(log, host.run_base))
+    assert {call for call, _ in looks} == {"openat", "pread64"}
+    for call, number in looks:
+        result = subprocess.run([*traced, "-e", f"inject={call}:error=EMFILE:when={number}", shunt.path, *words], env=settings,
+                                capture_output=True, text=True, check=False)
+        assert "(INJECTED)" in log.read_text()
+        assert result.returncode == 1 and result.stderr.endswith(")\n"), (call, number, result)
+        assert host.of(area / "one")["pid"] == session["pid"]
 
 
 def test_cleanup_of_a_job_ends_its_daemons_alone(host, area):

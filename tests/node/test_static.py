@@ -3,6 +3,7 @@
 """Statically linked programs, and those of Go: a filter asks a helper about their paths."""
 
 import itertools
+import json
 import os
 import pathlib
 import platform
@@ -13,7 +14,7 @@ import subprocess
 
 import pytest
 
-from conftest import IS_SUPERUSER, PYTHON, assert_equal_text, environment, redirected_files, run, stand_still, wait_until
+from conftest import IS_SUPERUSER, PYTHON, assert_equal_text, environment, redirected_files, run, stand_still, standing_still, wait_until
 from test_namespaces import NEEDS_BWRAP
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -61,6 +62,8 @@ mkdir -p out && for i in 1 2 3; do echo hot$i >out/file$i; done
 $b ls $ROOT/out; $b cat $ROOT/out/file1; $b mv $ROOT/out/file1 $ROOT/out/moved; $b rm $ROOT/out/file2
 cd out
 $b sh -c 'for f in *; do echo "$f $(cat $f)"; done; echo new >new; mkdir deep; cd deep; echo ../*; echo far >../far'
+# What is open has the name that the program knows.
+$b sh -c 'exec 5>>new; '$b' readlink /proc/self/fd/5; '$b' readlink /proc/$$/fd/5; '$b' readlink -f /proc/self/fd/5'
 # From static to dynamic and back; the environment may be lost on the way.
 $b sh -c "/bin/cat $ROOT/out/new; /bin/sh -c 'cat far; $b cat far; /bin/mv far further'; $b env -i /bin/ls $ROOT/out"
 $b env -i /bin/sh -c "echo lost >$ROOT/out/lost; /bin/cat $ROOT/out/moved"
@@ -369,7 +372,7 @@ def calls_of_the_helper(shunt, area, root, script, path):
         received = re.split(r"SECCOMP_IOCTL_NOTIF_RECV.* = 0\n", trace.read_text(errors="replace"))[1:]
         for one in [one for one in received if f'"{path}' in one][-1:]:
             calls = re.findall(r"^(\w+)\(", one, re.MULTILINE)
-            found.append([call for call in calls[:calls.index("ioctl")] if call != "futex"])
+            found.append([call for call in calls[:calls.index("ioctl")] if call != "epoll_ctl"])
     return found
 
 
@@ -389,10 +392,26 @@ def test_what_it_costs_to_look_at_an_open_that_makes_nothing(shunt, area, root):
     assert found and all(calls == ["process_vm_readv", "openat2", "pread64"] for calls in found), found
 
 
+def test_one_that_waits_holds_up_no_other(shell, shunt, root):
+    """Three wait for the daemon, by turns with calls that need not."""
+    assert shell("echo started") == "started"
+    daemon = json.loads(run([shunt.path, "status", "--json", "--root", root]).check())[0]["pid"]
+    with standing_still(daemon):
+        for number in range(3):
+            shell(f"mkdir made{number} &", answers=False)
+            assert shell("test -e /etc/passwd && echo quick") == "quick"
+    assert shell("wait; ls -d made*; echo") == "made0"
+    assert [shell.process.stdout.readline() for _ in range(3)] == ["made1\n", "made2\n", "\n"]
+
+
+ENDING = [signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT]
+OF_A_TERMINAL = [signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU]
+
+
 def test_signals_for_programs_leave_the_helper_alone(shell, root):
-    """As a batch system sends them to all processes of a job."""
+    """As a batch system sends them to all processes of a job: a program may end it by writing a last file."""
     assert shell(f"echo hot >file; {READ}") == "hot"
-    for number in (signal.SIGUSR1, signal.SIGUSR2, signal.SIGXCPU, signal.SIGALRM):
+    for number in (signal.SIGUSR1, signal.SIGUSR2, signal.SIGXCPU, signal.SIGALRM, *ENDING, *OF_A_TERMINAL):
         for pid in itertools.chain(*helpers(root)):
             os.kill(pid, number)
         assert shell(READ) == "hot"

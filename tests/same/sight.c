@@ -71,6 +71,7 @@ static struct sight_entry *entry_add(struct sight *sight, const char *path, cons
     *entry = (struct sight_entry){.path = strdup(path), .mode = st->st_mode, .inode = st->st_ino};
     entry->modified = st->st_mtim;
     entry->changed = st->st_ctim;
+    sight->has_fine_times |= st->st_ctim.tv_nsec != 0 && !S_ISDIR(st->st_mode); /* of directories shunt tells finer ones */
     if (S_ISREG(st->st_mode) || S_ISDIR(st->st_mode))
         entry->attributes = llistxattr(path, NULL, 0);
     return entry;
@@ -155,6 +156,7 @@ static void look_into(struct sight *sight, const char *path, const char *label)
 void sight_take(struct sight *sight)
 {
     sight->count = 0;
+    sight->has_fine_times = false;
     look_at(sight, fixture.root, "ROOT", NULL);
     look_at(sight, fixture.outside, "OUT", NULL);
 }
@@ -181,15 +183,18 @@ static bool same_time(const struct timespec *a, const struct timespec *b)
     return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
 }
 
+static bool is_untouched(const struct sight_entry *a, const struct sight_entry *b)
+{
+    return a->inode == b->inode && same_time(&a->modified, &b->modified) && same_time(&a->changed, &b->changed);
+}
+
 enum sight_change sight_change(const struct sight *before, const struct sight_entry *entry)
 {
     const struct sight_entry *old = entry_at(before, entry->path);
     if (!old || strcmp(old->line, entry->line) != 0)
         return SIGHT_DIFFERENT;
-    if (old->inode != entry->inode || !same_time(&old->modified, &entry->modified) ||
-        !same_time(&old->changed, &entry->changed) || old->attributes != entry->attributes)
-        return SIGHT_TOUCHED;
-    return SIGHT_SAME;
+    const bool touched = before->has_fine_times && !is_untouched(old, entry);
+    return touched || old->attributes != entry->attributes ? SIGHT_TOUCHED : SIGHT_SAME;
 }
 
 /* Where the tree cannot be looked into, neither look has an entry. */

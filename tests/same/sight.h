@@ -22,6 +22,7 @@ struct sight_entry {
 
 struct sight {
     size_t count;
+    bool has_fine_times; /* parts of a second: else it is chance whether a touch shows */
     struct sight_entry entry[SIGHT_MAX];
 };
 

@@ -88,7 +88,7 @@ static inline void serving_init(void)
     cr_assert_eq(grant_create(&shuntd.grants), 0);
     cr_assert_eq(listen_create(&shuntd.listen, place_path("run"), 1, shuntd.root.id, 0), 0);
     home_fixture_create(&shuntd);
-    cr_assert_eq(disk_create(&shuntd.disk, &shuntd, 2, serving_ring), 0);
+    cr_assert_eq(disk_create(&shuntd.disk, &shuntd, 2, serving_ring, NULL), 0);
     cr_assert_eq(peers_create(&shuntd.peers), 0);
     shuntd_init(&shuntd);
     rooms_connect(&shuntd);

@@ -39,7 +39,7 @@ Test(disk, every_job_comes_back_once)
     static struct sum sums[JOBS];
     struct disk *disk;
     sem_init(&rung, 0, 0);
-    cr_assert_eq(disk_create(&disk, &shuntd, 4, disk_ring), 0);
+    cr_assert_eq(disk_create(&disk, &shuntd, 4, disk_ring, NULL), 0);
     cr_assert(!disk_is_busy(disk) && disk_next_done(disk) == NULL);
     for (int i = 0; i < JOBS; i++) {
         sums[i] = (struct sum){.job.carry_out = carry_out, .number = i};

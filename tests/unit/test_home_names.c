@@ -447,6 +447,20 @@ Test(home_names, what_goes_to_another_home_is_held_there)
     cr_assert(home_names_next(&result) == 8 && result == 0);
 }
 
+Test(home_names, who_waited_for_what_goes_to_another_home_asks_that_one)
+{
+    uint16_t to[RECORD_SHARDS] = {0};
+    struct handed handed = {0};
+    int result;
+    cr_assert_eq(home_names_reserve(2, 1, "b"), 0);
+    cr_assert_eq(home_names_reserve(3, 8, "b"), -1);
+    home_names_end(2, 1, "b", NULL);
+    to[record_shard(out, record_hash("b", 1))] = 3;
+    cr_assert_eq(home_hand_over(shuntd.home, to, count_handed, &handed), 0);
+    cr_assert(handed.count == 0 && home_names_next(&result) == 8 && result == MESSAGE_REMOTE);
+    cr_assert_eq(home_claim_count(shuntd.home), 0);
+}
+
 Test(home_names, what_a_member_holds)
 {
     struct name_question q;

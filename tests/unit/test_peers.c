@@ -324,9 +324,8 @@ Test(peers, a_frame_with_an_item_that_cannot_be_read_is_passed_over)
     fabric_close(fabric);
 }
 
-/* Of an unknown member, or a newer epoch, the session knows more: it is looked at, then the frame is taken.
- */
-Test(peers, the_session_is_looked_at_when_somebody_is_prefetch)
+/* A frame of a newer epoch from the first end, until the second one wants the session to be looked at. */
+static void test_peers_put_newer(void)
 {
     struct frame_item item;
     uint16_t member;
@@ -339,6 +338,26 @@ Test(peers, the_session_is_looked_at_when_somebody_is_prefetch)
         got = peers_next(ends[1], &member, &item);
     }
     cr_assert_eq(got, PEERS_NEWER);
+}
+
+/* Of an unknown member, or a newer epoch, the session knows more: it is looked at, then the frame is taken.
+ */
+Test(peers, the_session_is_looked_at_when_somebody_is_prefetch)
+{
+    test_peers_put_newer();
+    selves[1].epoch = 2;
+    peers_set_self(ends[1], &selves[1]);
+    cr_assert_eq(peers_take(1, 1, 1, PATIENCE), 1);
+}
+
+/* What was made in an epoch that is not known here is not acted on: it comes again once it is. */
+Test(peers, a_newer_epoch_is_refused_while_the_session_cannot_be_read)
+{
+    struct frame_item item;
+    uint16_t member;
+    test_peers_put_newer();
+    cr_assert_eq(peers_next(ends[1], &member, &item), 0);
+    cr_assert_eq(peers_counts(ends[1])->dropped, 1);
     selves[1].epoch = 2;
     peers_set_self(ends[1], &selves[1]);
     cr_assert_eq(peers_take(1, 1, 1, PATIENCE), 1);

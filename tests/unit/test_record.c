@@ -113,7 +113,7 @@ Test(record, directory_is_checked)
     uint8_t bytes[RECORD_DIR_SIZE];
     for (size_t i = 0; i < 7; i++)
         bad[i] = good;
-    bad[0].flags = 64;
+    bad[0].flags = 128;
     bad[1].why = RECORD_WHY_COUNT;
     bad[2].marker = 1ull << 48;
     bad[3].marker = 0;

@@ -182,6 +182,7 @@ static const char *const wire_recorded[MESSAGE_TYPES] = {
     [MESSAGE_MIGRATED_ALL] = "060000000000000004030201feffffff08070605",
     [MESSAGE_SHARE] = "060006000000070004030201feffffff1817161514131211282726252423222108070605dc000000000000006f75742d356601"
                       "006e312e3100",
+    [MESSAGE_AWAIT_THAW] = "060000000000000004030201feffffff18171615141312112827262524232221",
 };
 
 static void wire_hexadecimal(char *to, const uint8_t *bytes, size_t size)
@@ -235,7 +236,7 @@ Test(wire, layout)
     const struct message message = some_message(MESSAGE_RENAME);
     uint8_t bytes[MESSAGE_SHORT];
     cr_assert_eq(message_encode(bytes, sizeof bytes, &message), 20 + 3 * 16 + 9 + 6);
-    cr_assert_arr_eq(bytes, "\10\0\12\0\6\0\11\0\6\0\0\0\4\3\2\1\376\377\377\377", 20);
+    cr_assert_arr_eq(bytes, "\11\0\12\0\6\0\11\0\6\0\0\0\4\3\2\1\376\377\377\377", 20);
     cr_assert_arr_eq(bytes + 20, "\30\27\26\25\24\23\22\21\50\47\46\45\44\43\42\41", 16);
     cr_assert_arr_eq(bytes + 36, "\70\67\66\65\64\63\62\61\110\107\106\105\104\103\102\101", 16);
     cr_assert_arr_eq(bytes + 52, "\10\2\1\2\4\3\2\1\7\0\0\0\0\0\0\0", 16);

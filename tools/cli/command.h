@@ -54,6 +54,8 @@ void error_report(const char *format, ...) __attribute__((format(printf, 1, 2)))
 void error_outlast_reader(void);
 /* What a message calls the file of that path: '' if it is empty. */
 const char *error_name(const char *path);
+/* What a negative errno of a path means, and what to do. */
+const char *error_words(int error);
 /* ... of a path and a negative errno, with what to do. */
 void error_report_path(const char *path, int error);
 /* ... and what `shunt SUBCOMMAND --help` is for; STATUS_USAGE. */

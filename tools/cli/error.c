@@ -85,6 +85,12 @@ static const struct {
     {ENAMETOOLONG, "the path is too long (change to a directory further down and give a shorter one)"},
     {EMULTIHOP, "a root inside another root (name it by itself, and give only one of the two to 'shunt start')"},
     {EXDEV, "on another file system than the branch (move it by hand)"},
+    {EIO, "input/output error (look at the file system, then run this again)"},
+    {ESTALE, "stale file handle (look at its mount, then run this again)"},
+    {EINTR, "interrupted system call (run this again)"},
+    {ENOMEM, "no memory (run this again when there is more)"},
+    {EMFILE, "too many open files (raise the limit with 'ulimit -n', then run this again)"},
+    {ENFILE, "too many open files in the system (run this again when there are fewer)"},
 };
 
 const char *error_name(const char *path)
@@ -92,13 +98,15 @@ const char *error_name(const char *path)
     return *path != '\0' ? path : "''";
 }
 
+const char *error_words(int error)
+{
+    for (size_t i = 0; i < sizeof sentences / sizeof *sentences; i++)
+        if (sentences[i].error == -error)
+            return sentences[i].sentence;
+    return strerror(-error);
+}
+
 void error_report_path(const char *path, int error)
 {
-    path = error_name(path);
-    for (size_t i = 0; i < sizeof sentences / sizeof *sentences; i++)
-        if (sentences[i].error == -error) {
-            error_report("%s: %s", path, sentences[i].sentence);
-            return;
-        }
-    error_report("%s: %s", path, strerror(-error));
+    error_report("%s: %s", error_name(path), error_words(error));
 }

@@ -70,7 +70,9 @@ static int command_cleanup_remove(const char *run_dir, uid_t uid)
     int code = 0, directory = open(run_dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (directory < 0)
         return errno == ENOENT ? 0 : -errno;
-    if (fstat(directory, &stat) != 0 || stat.st_uid != uid)
+    if (fstat(directory, &stat) != 0)
+        code = -errno;
+    else if (stat.st_uid != uid)
         code = -EPERM;
     for (size_t i = 0; i < sizeof files / sizeof *files && code == 0; i++)
         if (unlinkat(directory, files[i], 0) != 0 && errno != ENOENT)
@@ -135,9 +137,11 @@ static void command_cleanup_remove_files(struct cleanup *cleanup, const struct s
         command_cleanup_tell(here, "its files in the run directory are removed");
         return;
     }
+    const bool is_forbidden = code == -EPERM || code == -EACCES;
     error_report("%s: cannot be removed: %s%s", here->run_dir, strerror(-code),
                  code == -ENOTEMPTY ? " (look at the files there, they are not shunt's)"
-                                    : " (run this again as its owner, or as root)");
+                 : is_forbidden     ? " (run this again as its owner, or as root)"
+                                    : " (look at its file system, then run this again)");
     cleanup->failed = true;
 }
 
@@ -234,6 +238,7 @@ static int command_cleanup_all(struct cleanup *cleanup)
 {
     if (sessions_look(&cleanup->sessions, cleanup->user) < 0)
         cleanup->failed = true;
+    cleanup->failed |= cleanup->sessions.is_partial;
     for (size_t i = 0; i < cleanup->sessions.count; i++)
         command_cleanup_one(cleanup, cleanup->sessions.at[i]);
     sessions_finish(&cleanup->sessions);

@@ -51,7 +51,9 @@ static int command_fsck_check(struct fsck *fsck)
         json_text(&fsck->writer, "root", fsck->root.path);
         json_open(&fsck->writer, "findings", '[');
     }
-    opened_init(&fsck->opened, fsck->root.path);
+    const int error = opened_init(&fsck->opened, fsck->root.path);
+    if (error < 0)
+        fsck_tell(fsck, FSCK_TROUBLE, false, "unreadable", LAYOUT_OWN, "cannot be read: %s", error_words(error));
     fsck_trunk(fsck);
     opened_finish(&fsck->opened);
     if (!stopping()) /* else mirrors whose marker was not seen would be orphans */
@@ -91,7 +93,7 @@ static int command_fsck_check_held(struct fsck *fsck)
 }
 
 /* Holding a root makes a directory in `.shunt`, which a plain directory must not get. */
-static bool command_fsck_is_root(const struct union_root *root)
+static int command_fsck_look_for_own(const struct union_root *root)
 {
     struct statx stat;
     char path[PATH_MAX + sizeof LAYOUT_OWN];
@@ -99,7 +101,7 @@ static bool command_fsck_is_root(const struct union_root *root)
     text_init(&t, path, sizeof path);
     text_add(&t, root->path);
     text_add(&t, "/" LAYOUT_OWN);
-    return text_ok(&t) && sys_statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &stat) == 0;
+    return text_ok(&t) ? sys_statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &stat) : -ENAMETOOLONG;
 }
 
 static int command_fsck_check_root(struct fsck *fsck, const char *path)
@@ -110,10 +112,13 @@ static int command_fsck_check_root(struct fsck *fsck, const char *path)
         return FSCK_BAD;
     }
     int status = FSCK_BAD;
-    if (command_fsck_is_root(&fsck->root))
+    error = command_fsck_look_for_own(&fsck->root);
+    if (error == 0)
         status = command_fsck_check_held(fsck);
-    else
+    else if (error == -ENOENT)
         error_report("%s: not a root, it has no .shunt (give the directory that has one)", fsck->root.path);
+    else
+        error_report_path(fsck->root.path, error);
     union_root_finish(&fsck->root);
     return status;
 }

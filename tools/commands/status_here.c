@@ -139,7 +139,8 @@ int status_here(enum status_here_form form, bool counts)
 {
     struct sessions sessions;
     struct json json = {0};
-    int code = sessions_look(&sessions, (uid_t)-1);
+    const int code = sessions_look(&sessions, (uid_t)-1);
+    const bool is_whole = code == 0 && !sessions.is_partial;
     counts |= form == STATUS_HERE_METRICS;
     for (size_t i = 0; i < sessions.count && counts; i++)
         sessions_count(sessions.at[i]);
@@ -154,5 +155,5 @@ int status_here(enum status_here_form form, bool counts)
     if (code == 0 && form == STATUS_HERE_METRICS)
         metrics_print(&sessions);
     sessions_finish(&sessions);
-    return code < 0 ? STATUS_FAILED : STATUS_OK;
+    return is_whole ? STATUS_OK : STATUS_FAILED;
 }

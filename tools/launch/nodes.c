@@ -379,10 +379,12 @@ int nodes_find(struct nodes *nodes, const char *file, const struct line *line)
     nodes_put_here_first(nodes);
     if (error < 0 || nodes->count > 0)
         return error;
-    if (*nodes->source) {
+    if (file)
+        error_report("%s: names no node (write one a line)", error_name(file));
+    else if (*nodes->source)
         error_report("%s: names no node (name them in a file with --hosts)", nodes->source);
+    if (file || *nodes->source)
         return -1;
-    }
     return nodes_take_list(nodes, "this host, since there is no allocation", nodes_here());
 }
 

@@ -2,6 +2,7 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #include "leaving/export.h"
 
+#include <errno.h>
 #include <stdio.h>
 
 #include "base/clock.h"
@@ -55,8 +56,11 @@ static int export_finish(struct export *export, int signal)
 static bool export_complain_stray(struct export *export)
 {
     char stray[MIRRORS_STRAY_MAX];
-    if (!mirrors_find_stray(&export->root, true, stray))
-        return false;
+    const int found = mirrors_find_stray(&export->root, true, stray);
+    if (found < 0)
+        export_complain_own(export, found);
+    if (found <= 0)
+        return found < 0;
     error_report("%s/" LAYOUT_BRANCHES
                  "/%s: is not a %s, and what may be in it is not seen (move it back to its place if it was one, "
                  "else elsewhere, and run this again)",
@@ -73,28 +77,38 @@ static int export_held(struct export *export)
     }
     export_count_prefetch(export);
     export_loosen_mirrors(export);
-    opened_init(&export->opened, export->root.path);
-    export_trunk(export);
+    const int error = opened_init(&export->opened, export->root.path);
+    if (error < 0)
+        export_complain_own(export, error);
+    else
+        export_trunk(export);
+    export->blind |= error < 0;
     opened_finish(&export->opened);
     return export_finish(export, stopping());
 }
 
-static bool export_has_own(const char *root)
+/* 0 or -errno; -ENOENT: it has none. */
+static int export_look_for_own(const char *root)
 {
     struct statx stat;
     int fd = sys_openat(AT_FDCWD, root, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
     if (fd < 0)
-        return false;
+        return fd;
     int error = sys_statx(fd, LAYOUT_OWN, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &stat);
     sys_close(fd);
-    return error == 0;
+    return error;
 }
 
 /* Nothing of shunt's in it: it is plain already, unless it is a part of a root. */
 static int export_plain(struct export *export, const char *root)
 {
     struct union_root above;
-    if (union_root_init(&above, root, LISTING_FIND_ROOT) == 0) {
+    const int error = union_root_init(&above, root, LISTING_FIND_ROOT);
+    if (error < 0 && error != -ENOTUNIQ && error != -EACCES) {
+        error_report_path(root, error);
+        return STATUS_FAILED;
+    }
+    if (error == 0) {
         error_report("%s: only a whole root can be exported, and this is a part of %s (run 'shunt export %s')", root,
                      above.path, above.path);
         union_root_finish(&above);
@@ -137,6 +151,17 @@ static int export_claimed(struct export *export)
     return status;
 }
 
+static int export_look(struct export *export)
+{
+    const int error = export_look_for_own(export->root.path);
+    if (error == -ENOENT)
+        return export_plain(export, export->root.path);
+    if (error == 0)
+        return export_claimed(export);
+    error_report_path(export->root.path, error);
+    return STATUS_FAILED;
+}
+
 int export_root(const char *root, const struct export_options *options)
 {
     struct export export = {
@@ -148,7 +173,7 @@ int export_root(const char *root, const struct export_options *options)
     }
     export.has_requests = client_requests_read(export.root.path, &export.requests);
     stopping_catch_pipe(); /* while it is claimed, too: other hosts take it for the claim of a process that lives */
-    int status = export_has_own(export.root.path) ? export_claimed(&export) : export_plain(&export, export.root.path);
+    int status = export_look(&export);
     int signal = stopping_release();
     union_root_finish(&export.root);
     return status == STATUS_OK && signal != 0 ? 128 + signal : status;

@@ -2,10 +2,12 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "cli/command.h"
 #include "leaving/export_state.h"
 #include "tree/fixed.h"
+#include "union/layout.h"
 
 void export_fail(struct export *export, const char *path, int error)
 {
@@ -41,9 +43,36 @@ void export_complain_appeared(struct export *export, const char *where)
 void export_complain_across(struct export *export, const char *where)
 {
     progress_finish(&export->progress);
-    error_report("%s: cannot be renamed to another file system, mount or project quota (run 'shunt export --copy %s' to copy "
+    error_report("%s: cannot be renamed to another file system, mount or quota (run 'shunt export --copy %s' to copy "
                  "such files)",
                  where, export->root.path);
+    export->failed = true;
+}
+
+void export_complain_own(struct export *export, int error)
+{
+    char own[2 * PATH_MAX];
+    export_place(export, LAYOUT_OWN, own);
+    export_fail(export, own, error);
+}
+
+void export_complain_mode(struct export *export, const char *path, unsigned before, int error)
+{
+    char where[2 * PATH_MAX];
+    export_place(export, path, where);
+    progress_finish(&export->progress);
+    error_report("%s: its mode cannot be put back: %s (run 'chmod %04o' on it, then run this again)", where, strerror(-error),
+                 before & 07777u);
+    export->failed = true;
+}
+
+void export_complain_times(struct export *export, const char *path, const struct statx *before, int error)
+{
+    char where[2 * PATH_MAX];
+    export_place(export, path, where);
+    progress_finish(&export->progress);
+    error_report("%s: its times cannot be put back: %s (run 'touch -m -d @%lld.%09u' on it, then run this again)", where,
+                 strerror(-error), (long long)before->stx_mtime.tv_sec, before->stx_mtime.tv_nsec);
     export->failed = true;
 }
 

@@ -86,7 +86,7 @@ static int export_marked(struct export *export, struct walk *walk)
         return 0;
     }
     int error = export_empty(export, folder);
-    export_put_back(export, folder->fd, id, &walk->before, loosened);
+    export_put_back(export, folder->fd, folder->path, id, &walk->before, loosened);
     return error;
 }
 
@@ -129,7 +129,7 @@ static void export_note(struct export *export, const char *path, const char *mir
     if (error == -ENOENT)
         return;
     export_place(export, path, where);
-    if (error < 0 && !export->failed && error != -EINTR)
+    if (error < 0 && !export->failed && !(error == -EINTR && stopping()))
         export_fail(export, where, error);
     if (error < 0 || export->options->dry_run)
         error = mirror_names_add(&export->left, mirror);
@@ -155,7 +155,7 @@ static void export_finish_aside(struct export *export, struct export_aside *asid
     if (error == 0)
         error = export_empty(export, &aside->folder);
     export->aside = NULL;
-    export_put_back(export, aside->folder.fd, id, &aside->before, aside->loosened);
+    export_put_back(export, aside->folder.fd, aside->folder.path, id, &aside->before, aside->loosened);
     export_note(export, aside->folder.path, aside->mirror, error);
     export_aside_destroy(aside);
 }
@@ -208,10 +208,20 @@ static void export_close_opened(struct export *export, struct walk *walk)
         return;
     walk->before.stx_mode = (uint16_t)((walk->before.stx_mode & S_IFMT) | before);
     if (!folder->listing.marked)
-        export_put_back(export, folder->fd, folder->listing.id, &walk->before, true);
+        export_put_back(export, folder->fd, folder->path, folder->listing.id, &walk->before, true);
 }
 
-/* A directory without a marker may have been touched too: LISTING_SETTLE takes away one that was copied. */
+/* LISTING_SETTLE takes away a marker that was copied. One that stays would be there in the plain directory. */
+static void export_unmarked(struct export *export, const struct folder *folder)
+{
+    char where[2 * PATH_MAX];
+    const int error = folder->listing.marker.mirror[0] != '\0' ? marker_remove(folder->fd) : 0;
+    export_place(export, folder->path, where);
+    if (error < 0 && error != -ENOENT)
+        export_fail(export, where, error);
+}
+
+/* A directory without a marker may have been touched too. */
 static void export_folder(struct export *export, struct walk *walk)
 {
     const struct folder *folder = &walk->folder;
@@ -222,9 +232,11 @@ static void export_folder(struct export *export, struct walk *walk)
     if (folder->listing.hides)
         export_note_reserved(export, walk);
     if (!folder->listing.marked) {
+        if (!export->options->dry_run)
+            export_unmarked(export, folder);
         if (folder_stat(folder, walk->root, NULL, &now) == 0 &&
             (now.stx_mtime.tv_sec != walk->before.stx_mtime.tv_sec || now.stx_mtime.tv_nsec != walk->before.stx_mtime.tv_nsec))
-            export_put_back_times(folder->fd, &walk->before);
+            export_put_back_times(export, folder->fd, folder->path, &walk->before);
         return;
     }
     export->directories++;
@@ -251,8 +263,10 @@ void export_trunk(struct export *export)
     struct walk walk;
     unsigned flags = WALK_ONE_DEVICE | (export->options->dry_run ? 0 : WALK_SETTLE);
     int more = walk_init(&walk, &export->root, ".", flags);
-    if (more < 0)
+    if (more < 0) {
         export_fail(export, export->root.path, more);
+        export->blind = true;
+    }
     bool first = true;
     for (; more == 0 && !stopping() && !export->hopeless && (more = walk_next(&walk)) != 0; more = 0) {
         if (more > 0)

@@ -139,7 +139,7 @@ static int export_file(struct export *export, const struct folder *folder, const
         export_complain_appeared(export, where);
     else if (error == -EXDEV)
         export_complain_across(export, where);
-    else if (error < 0 && error != -ENOENT && error != -ECANCELED && error != -EINTR)
+    else if (error < 0 && error != -ENOENT && error != -ECANCELED && !(error == -EINTR && stopping()))
         export_fail(export, where, error);
     export->hopeless |= export_is_hopeless(error);
     export->files += error == 0;

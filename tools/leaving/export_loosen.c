@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * SPDX-FileCopyrightText: The shunt authors */
+#include <errno.h>
 #include <unistd.h>
 
 #include "base/sys.h"
@@ -15,20 +16,28 @@ bool export_loosen(const struct export *export, int fd, struct dirid id, const s
     return opened_give_mode(fd, opened_mode(before->stx_mode)) == 0;
 }
 
-void export_put_back_times(int fd, const struct statx *before)
+/* Those of another user's directory, which only that user can set, stay as they are. */
+void export_put_back_times(struct export *export, int fd, const char *path, const struct statx *before)
 {
     char proc[DISK_PROC_SIZE];
     struct timespec times[2] = {{before->stx_atime.tv_sec, before->stx_atime.tv_nsec},
                                 {before->stx_mtime.tv_sec, before->stx_mtime.tv_nsec}};
     disk_proc(proc, fd);
-    sys_utimensat(AT_FDCWD, proc, times, 0);
+    const int error = sys_utimensat(AT_FDCWD, proc, times, 0);
+    if (error < 0 && error != -EPERM && error != -EACCES)
+        export_complain_times(export, path, before, error);
 }
 
-void export_put_back(const struct export *export, int fd, struct dirid id, const struct statx *before, bool loosened)
+/* What is written of its mode stays until it has that again. */
+void export_put_back(struct export *export, int fd, const char *path, struct dirid id, const struct statx *before,
+                     bool loosened)
 {
-    if (loosened && opened_give_mode(fd, before->stx_mode) == 0)
+    const int error = loosened ? opened_give_mode(fd, before->stx_mode) : 0;
+    if (error < 0)
+        export_complain_mode(export, path, before->stx_mode, error);
+    else if (loosened)
         opened_remove(export->root.path, id);
-    export_put_back_times(fd, before);
+    export_put_back_times(export, fd, path, before);
 }
 
 void export_loosen_mirrors(const struct export *export)

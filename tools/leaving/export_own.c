@@ -62,24 +62,26 @@ void export_look_at_mirrors(struct export *export)
     mirrors_finish(&mirrors);
 }
 
-/* The names in a directory that are meant; NULL: all of them. */
-static void export_unlink_all(int directory, const char *name, bool (*is_meant)(const char *), int flags)
+/* What shunt made is gone. A directory in the place of a file is not shunt's, nor what is no directory, or not empty. */
+static int export_unlink(int directory, const char *name, int flags)
+{
+    const int error = sys_unlinkat(directory, name, flags);
+    return error == -ENOENT ? 0 : error == -EISDIR || error == -ENOTDIR ? -ENOTEMPTY : error;
+}
+
+/* The names in a directory that are meant; NULL: all of them. The first that stays is what is told. */
+static int export_unlink_all(int directory, const char *name, bool (*is_meant)(const char *), int flags)
 {
     char buffer[4096] __attribute__((aligned(8)));
     struct disk_scan scan;
     const struct disk_name *one;
-    if (disk_scan_init(&scan, directory, name, buffer, sizeof buffer) < 0)
-        return;
-    while (disk_scan_next(&scan, &one) > 0)
-        if (is_meant == NULL || is_meant(one->name))
-            sys_unlinkat(scan.fd, one->name, flags);
+    int first = 0, more = disk_scan_init(&scan, directory, name, buffer, sizeof buffer);
+    while (more >= 0 && (more = disk_scan_next(&scan, &one)) > 0) {
+        const int error = is_meant == NULL || is_meant(one->name) ? export_unlink(scan.fd, one->name, flags) : 0;
+        first = first == 0 ? error : first;
+    }
     disk_scan_finish(&scan);
-}
-
-static int export_remove_directory(int root, const char *path)
-{
-    int error = sys_unlinkat(root, path, AT_REMOVEDIR);
-    return error == -ENOENT ? 0 : error;
+    return first < 0 || more == -ENOENT ? first : more;
 }
 
 static int export_remove_branches(const struct export *export, int root)
@@ -88,18 +90,34 @@ static int export_remove_branches(const struct export *export, int root)
     for (size_t i = 0; i < export->root.branch_count && error == 0; i++) {
         char path[sizeof LAYOUT_BRANCHES + 1 + LAYOUT_BRANCH_MAX];
         snprintf(path, sizeof path, LAYOUT_BRANCHES "/%s", export->root.branches[i]);
-        export_unlink_all(root, path, layout_is_catalogue, 0);
-        error = export_remove_directory(root, path);
+        error = export_unlink_all(root, path, layout_is_catalogue, 0);
+        if (error == 0)
+            error = export_unlink(root, path, AT_REMOVEDIR);
     }
     if (error == 0) /* those of daemons that are about to start, which find that the root is held, or gone, and start again */
-        export_unlink_all(root, LAYOUT_BRANCHES, NULL, AT_REMOVEDIR);
-    return error < 0 ? error : export_remove_directory(root, LAYOUT_BRANCHES);
+        error = export_unlink_all(root, LAYOUT_BRANCHES, NULL, AT_REMOVEDIR);
+    return error < 0 ? error : export_unlink(root, LAYOUT_BRANCHES, AT_REMOVEDIR);
 }
 
 /* What a process left that ended while it wrote a stamp. */
 static bool export_is_half_written(const char *name)
 {
     return strncmp(name, STAMP_TEMPORARY, sizeof STAMP_TEMPORARY - 1) == 0;
+}
+
+/* What is in .shunt besides the claim; of a session that an export did not come to remove, too. */
+static int export_remove_unclaimed(const struct export *export, int root)
+{
+    int error = export_remove_branches(export, root);
+    if (error == 0)
+        error = export_unlink_all(root, LAYOUT_OWN, export_is_half_written, 0);
+    if (error == 0)
+        error = export_unlink(root, LAYOUT_OWN "/README", 0);
+    if (error == 0)
+        error = export_unlink(root, LAYOUT_OWN "/root", 0);
+    if (error == 0)
+        error = export_unlink_all(root, SESSION_OVER, NULL, 0);
+    return error < 0 ? error : export_unlink(root, SESSION_OVER, AT_REMOVEDIR);
 }
 
 /* Somebody began a session once the claim was gone. */
@@ -112,26 +130,23 @@ static bool export_is_begun(int root)
 /* The claim on the root goes last, at once: a daemon that founds a session afterwards does so in a directory of its own. */
 static int export_remove_own(const struct export *export, int root)
 {
-    int error = export_remove_branches(export, root);
+    int error = export_remove_unclaimed(export, root);
     if (error < 0)
         return error;
-    export_unlink_all(root, LAYOUT_OWN, export_is_half_written, 0);
-    sys_unlinkat(root, LAYOUT_OWN "/README", 0);
-    sys_unlinkat(root, LAYOUT_OWN "/root", 0);
-    export_unlink_all(root, SESSION_OVER, NULL, 0);
-    export_remove_directory(root, SESSION_OVER);
     error = sys_renameat2(root, SESSION, root, SESSION_OVER, 0);
     if (error < 0 && error != -ENOENT)
         return error;
-    export_unlink_all(root, SESSION_OVER, NULL, 0);
-    error = export_remove_directory(root, SESSION_OVER);
-    export_unlink_all(root, LAYOUT_OWN, opened_is_one, 0); /* the root's own, and of directories that are gone */
+    error = export_unlink_all(root, SESSION_OVER, NULL, 0);
     if (error == 0)
-        error = export_remove_directory(root, LAYOUT_OWN);
+        error = export_unlink(root, SESSION_OVER, AT_REMOVEDIR);
+    if (error == 0) /* the root's own, and of directories that are gone */
+        error = export_unlink_all(root, LAYOUT_OWN, opened_is_one, 0);
+    if (error == 0)
+        error = export_unlink(root, LAYOUT_OWN, AT_REMOVEDIR);
     return error < 0 && export_is_begun(root) ? 0 : error;
 }
 
-static void export_complain_own(struct export *export, int error)
+static void export_complain_left_own(struct export *export, int error)
 {
     const bool is_full = error == -ENOTEMPTY || error == -EEXIST;
     char own[2 * PATH_MAX];
@@ -142,7 +157,7 @@ static void export_complain_own(struct export *export, int error)
     if (is_full)
         error_report("%s: something in it does not belong to shunt (move it elsewhere and run this again)", own);
     else
-        export_fail(export, export->root.path, error);
+        export_fail(export, own, error);
 }
 
 void export_remove_shunt(struct export *export)
@@ -152,9 +167,9 @@ void export_remove_shunt(struct export *export)
     bool loosened = root >= 0 && export_loosen(export, root, export->root.id, &export->root_before);
     int error = root < 0 ? root : export_remove_own(export, root);
     if (error < 0)
-        export_complain_own(export, error);
+        export_complain_left_own(export, error);
     if (root >= 0) {
-        export_put_back(export, root, export->root.id, &export->root_before, loosened);
+        export_put_back(export, root, ".", export->root.id, &export->root_before, loosened);
         sys_close(root);
     }
 }

@@ -57,6 +57,11 @@ void export_fail(struct export *, const char *path, int error);
 bool export_complain_fixed_below(struct export *, const char *path);
 void export_complain_appeared(struct export *, const char *where);
 void export_complain_across(struct export *, const char *where);
+/* Of what is beneath .shunt. */
+void export_complain_own(struct export *, int error);
+/* Of a directory: what it had before cannot be put back. */
+void export_complain_mode(struct export *, const char *path, unsigned before, int error);
+void export_complain_times(struct export *, const char *path, const struct statx *before, int error);
 /* -ECANCELED. */
 int export_complain_fixed(struct export *, const char *where);
 void export_complain_fixed_directory(struct export *, const struct folder *);
@@ -76,8 +81,8 @@ void export_tell(struct export *, bool complete);
 /* One whose mode keeps even its owner from changing it (a tree unpacked read-only) is opened to it for the time of the export.
  * True: it was, and export_put_back closes it. */
 bool export_loosen(const struct export *, int fd, struct dirid, const struct statx *before);
-void export_put_back_times(int fd, const struct statx *before);
-void export_put_back(const struct export *, int fd, struct dirid, const struct statx *before, bool loosened);
+void export_put_back_times(struct export *, int fd, const char *path, const struct statx *before);
+void export_put_back(struct export *, int fd, const char *path, struct dirid, const struct statx *before, bool loosened);
 /* Mirrors and leaves have the mode of their directory, or one that it had before its owner changed it without shunt; they end
  * here, so nothing is put back. */
 void export_loosen_mirrors(const struct export *);

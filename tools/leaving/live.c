@@ -104,11 +104,12 @@ static int live_export_caught(struct live *live, const char *root)
     progress_init(&live->progress, live->options->progress);
     const int code = live_pass(live);
     live_tell(live, root, code == 0 && live->in_use + live->unknown + live->refused == 0);
-    if (code < 0 && code != -EINTR)
+    const bool is_stopped = code == -EINTR && stopping();
+    if (code < 0 && !is_stopped)
         error_report_path(root, code);
-    if (code == -EINTR)
+    if (is_stopped)
         error_report("%s: interrupted, nothing is lost (run this again to go on)", root);
-    return code == -EINTR ? 128 + stopping() : code < 0 || live->refused > 0 ? STATUS_FAILED : STATUS_OK;
+    return is_stopped ? 128 + stopping() : code < 0 || live->refused > 0 ? STATUS_FAILED : STATUS_OK;
 }
 
 int live_export(const char *root, const char *node, const struct live_options *options)

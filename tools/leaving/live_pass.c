@@ -22,27 +22,23 @@
 /* Besides 0 and -errno: the directory is left alone in this pass. */
 #define LIVE_IN_USE 1
 
-static uint64_t live_pass_time(struct statx_timestamp time)
-{
-    return (uint64_t)time.tv_sec * CLOCK_SECOND + time.tv_nsec;
-}
-
-/* When a name last came or went in the leaves of a mirror; 0: it has none. */
-static uint64_t live_pass_newest(int branch, const char *mirror)
+/* When a name last came or went in the leaves of a mirror; 0: it has none. 0 or -errno: it is not known. */
+static int live_pass_newest(int branch, const char *mirror, uint64_t *newest)
 {
     char buffer[4096] __attribute__((aligned(8)));
     struct disk_scan scan;
     const struct disk_name *leaf;
     struct statx stat;
-    uint64_t newest = 0;
-    if (disk_scan_init(&scan, branch, mirror, buffer, sizeof buffer) < 0)
-        return 0;
-    while (disk_scan_next(&scan, &leaf) > 0)
-        if (sys_statx(scan.fd, leaf->name, AT_SYMLINK_NOFOLLOW, STATX_MTIME, &stat) == 0 &&
-            live_pass_time(stat.stx_mtime) > newest)
-            newest = live_pass_time(stat.stx_mtime);
+    *newest = 0;
+    int code = disk_scan_init(&scan, branch, mirror, buffer, sizeof buffer);
+    while (code >= 0 && (code = disk_scan_next(&scan, &leaf)) > 0) {
+        code = sys_statx(scan.fd, leaf->name, AT_SYMLINK_NOFOLLOW, STATX_MTIME, &stat);
+        if (code == 0 && clock_stamp(stat.stx_mtime) > *newest)
+            *newest = clock_stamp(stat.stx_mtime);
+        code = disk_look_failure(code);
+    }
     disk_scan_finish(&scan);
-    return newest;
+    return disk_look_failure(code);
 }
 
 static uint64_t *live_pass_done(struct live *live, const char *mirror)
@@ -53,7 +49,7 @@ static uint64_t *live_pass_done(struct live *live, const char *mirror)
 static uint64_t live_pass_trunk_time(const struct live *live)
 {
     struct statx stat;
-    return sys_statx(live->trunk, "", AT_EMPTY_PATH, STATX_MTIME, &stat) == 0 ? live_pass_time(stat.stx_mtime) : 0;
+    return sys_statx(live->trunk, "", AT_EMPTY_PATH, STATX_MTIME, &stat) == 0 ? clock_stamp(stat.stx_mtime) : 0;
 }
 
 /* A signal that came just before costs this pause, and no more. */
@@ -105,8 +101,7 @@ static int live_pass_refuse(struct live *live, const char *path, int error)
     if (error == -EEXIST)
         error_report("%s: a program without shunt made another file of that name (rename that, then run this again)", path);
     else if (error == -EXDEV)
-        error_report("%s: cannot be renamed to another file system, mount or project quota (it stays until the session ends)",
-                     path);
+        error_report("%s: cannot be renamed to another file system, mount or quota (it stays until the session ends)", path);
     else if (error == -EPERM)
         error_report("%s: not permitted (run 'chattr -i -a' on it or its directory, or this as its owner)", path);
     else
@@ -145,11 +140,12 @@ static int live_pass_leaf(struct live *live, int mirror, const char *leaf)
     for (live->is_again = false; code == 0 && moved > 0; live->is_again = true) {
         moved = 0;
         live->refused = refused;
-        if (disk_scan_init(&scan, mirror, leaf, buffer, sizeof buffer) < 0)
-            return 0;
-        while (code == 0 && disk_scan_next(&scan, &one) > 0)
+        int more = disk_scan_init(&scan, mirror, leaf, buffer, sizeof buffer);
+        while (code == 0 && more >= 0 && (more = disk_scan_next(&scan, &one)) > 0)
             code = live_pass_file(live, one->name, &moved);
         disk_scan_finish(&scan);
+        if (more < 0)
+            return disk_look_failure(more);
     }
     return code;
 }
@@ -159,13 +155,11 @@ static int live_pass_leaves(struct live *live, int branch, const char *mirror)
     char buffer[4096] __attribute__((aligned(8)));
     struct disk_scan scan;
     const struct disk_name *one;
-    int code = disk_scan_init(&scan, branch, mirror, buffer, sizeof buffer);
-    if (code < 0)
-        return code == -ENOENT ? 0 : code;
-    while (code == 0 && disk_scan_next(&scan, &one) > 0)
+    int code = 0, more = disk_scan_init(&scan, branch, mirror, buffer, sizeof buffer);
+    while (code == 0 && more >= 0 && (more = disk_scan_next(&scan, &one)) > 0)
         code = live_pass_leaf(live, scan.fd, one->name);
     disk_scan_finish(&scan);
-    return code;
+    return more < 0 && more != -ENOENT ? more : code;
 }
 
 /* Both kinds of lock: OCFS2 with its own cluster stack has flock alone for all nodes, others fcntl's alone. Where a file system
@@ -207,7 +201,7 @@ static int live_pass_directory(struct live *live, int branch, const char *mirror
 {
     live->trunk = sys_openat(AT_FDCWD, live->path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
     if (live->trunk < 0)
-        return LIVE_IN_USE;
+        return disk_look_failure(live->trunk) < 0 ? live->trunk : LIVE_IN_USE;
     const int turn = live_pass_take_turn(live);
     live->has_turn = turn >= 0;
     const int code = turn == -EBUSY ? LIVE_IN_USE : live_pass_turn(live, branch, mirror);
@@ -232,17 +226,19 @@ static int live_pass_mirror(struct live *live, int branch, const char *mirror)
 {
     const uint64_t now = clock_of(CLOCK_REALTIME);
     live->order.quiet_since = now > live->options->quiet ? now - live->options->quiet : 0;
-    if (!live_pass_is_due(live, mirror, live_pass_newest(branch, mirror)))
-        return 0;
+    uint64_t newest;
+    int code = live_pass_newest(branch, mirror, &newest);
+    if (code < 0 || !live_pass_is_due(live, mirror, newest))
+        return code;
     if (!visible_path_of_mirror(live->root, mirror, live->path)) {
         live->unknown++; /* of an earlier session, and nobody has used it in this one, or where it is by now */
         return 0;
     }
     const size_t before = live->files;
-    const int code = live_pass_directory(live, branch, mirror);
+    code = live_pass_directory(live, branch, mirror);
     live->in_use += code == LIVE_IN_USE;
-    if (code == 0)
-        *live_pass_done(live, mirror) = live_pass_newest(branch, mirror);
+    if (code == 0 && live_pass_newest(branch, mirror, &newest) == 0)
+        *live_pass_done(live, mirror) = newest;
     live->directories += code == 0 && live->files > before;
     return code < 0 ? code : 0;
 }
@@ -253,15 +249,13 @@ static int live_pass_branch(struct live *live, const char *branch)
     struct disk_scan scan;
     const struct disk_name *mirror;
     snprintf(path, sizeof path, "%s/%s", live->branches, branch);
-    int code = disk_scan_init(&scan, AT_FDCWD, path, buffer, sizeof buffer);
-    if (code < 0)
-        return code == -ENOENT ? 0 : code;
-    while (code == 0 && disk_scan_next(&scan, &mirror) > 0) {
+    int code = 0, more = disk_scan_init(&scan, AT_FDCWD, path, buffer, sizeof buffer);
+    while (code == 0 && more >= 0 && (more = disk_scan_next(&scan, &mirror)) > 0) {
         const bool is_mirror = !layout_is_catalogue(mirror->name);
         code = stopping() ? -EINTR : is_mirror ? live_pass_mirror(live, scan.fd, mirror->name) : 0;
     }
     disk_scan_finish(&scan);
-    return code;
+    return more < 0 && more != -ENOENT ? more : code;
 }
 
 static bool live_pass_is_of_node(const struct live *live, const char *branch)
@@ -279,18 +273,18 @@ static int live_pass_find_branches(struct live *live)
     const struct disk_name *one;
     struct statx stat;
     int code = sys_statx(AT_FDCWD, live->branches, 0, STATX_MTIME, &stat);
-    if (code != 0 || live_pass_time(stat.stx_mtime) == live->branches_time)
+    if (code != 0 || clock_stamp(stat.stx_mtime) == live->branches_time)
         return code;
     code = disk_scan_init(&scan, AT_FDCWD, live->branches, buffer, sizeof buffer);
     if (code != 0)
         return code;
-    live->branches_time = live_pass_time(stat.stx_mtime);
     live->branch_count = 0;
-    while (disk_scan_next(&scan, &one) > 0)
+    while ((code = disk_scan_next(&scan, &one)) > 0)
         if (live->branch_count < LIVE_BRANCHES && live_pass_is_of_node(live, one->name))
             strcpy(live->branch[live->branch_count++], one->name);
     disk_scan_finish(&scan);
-    return 0;
+    live->branches_time = code == 0 ? clock_stamp(stat.stx_mtime) : 0;
+    return code;
 }
 
 int live_pass(struct live *live)

@@ -35,6 +35,20 @@ static int files_opened(int fd, int flags)
     return fd;
 }
 
+static void files_is_open(fuse_req_t request, struct inode *inode, int fd, struct fuse_file_info *file)
+{
+    file->fh = (uint64_t)fd;
+    inode_open(&view_of(request)->inodes, inode, 1);
+    backing_open(request, &inode->backing, fd, file);
+}
+
+static void files_is_closed(fuse_req_t request, struct inode *inode, int fd)
+{
+    backing_close(request, &inode->backing);
+    inode_open(&view_of(request)->inodes, inode, -1);
+    close(fd);
+}
+
 static void files_open(fuse_req_t request, fuse_ino_t number, struct fuse_file_info *file)
 {
     char path[VIEW_PATH];
@@ -50,12 +64,9 @@ static void files_open(fuse_req_t request, fuse_ino_t number, struct fuse_file_i
         fuse_reply_err(request, error ? error : errno);
         return;
     }
-    file->fh = (uint64_t)fd;
-    inode_open(&view_of(request)->inodes, inode, 1);
-    if (fuse_reply_open(request, file) < 0) { /* interrupted: nobody will close it */
-        inode_open(&view_of(request)->inodes, inode, -1);
-        close(fd);
-    }
+    files_is_open(request, inode, fd, file);
+    if (fuse_reply_open(request, file) < 0) /* interrupted: nobody will close it */
+        files_is_closed(request, inode, fd);
 }
 
 /* A symbolic link that came to be here since the kernel looked: it looks again, and follows it itself. */
@@ -67,7 +78,6 @@ static int files_made_link(int error)
 static void files_create(fuse_req_t request, fuse_ino_t parent, const char *name, mode_t mode, struct fuse_file_info *file)
 {
     struct fuse_entry_param entry;
-    struct inode_table *inodes = &view_of(request)->inodes;
     if (view_is_refused(request))
         return;
     view_take_umask(request);
@@ -81,12 +91,10 @@ static void files_create(fuse_req_t request, fuse_ino_t parent, const char *name
         return;
     }
     struct inode *inode = view_inode(request, entry.ino);
-    file->fh = (uint64_t)fd;
-    inode_open(inodes, inode, 1);
+    files_is_open(request, inode, fd, file);
     if (fuse_reply_create(request, &entry, file) < 0) {
-        inode_open(inodes, inode, -1);
-        inode_forget(inodes, inode, 1);
-        close(fd);
+        files_is_closed(request, inode, fd);
+        inode_forget(&view_of(request)->inodes, inode, 1);
     }
 }
 
@@ -150,8 +158,7 @@ static void files_release(fuse_req_t request, fuse_ino_t number, struct fuse_fil
 {
     struct inode *inode = view_inode(request, number);
     lock_drop_file(inode, file->fh);
-    inode_open(&view_of(request)->inodes, inode, -1);
-    close((int)file->fh);
+    files_is_closed(request, inode, (int)file->fh);
     fuse_reply_err(request, 0);
 }
 

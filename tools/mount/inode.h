@@ -16,6 +16,7 @@
 #include <sys/queue.h>
 #include <sys/stat.h>
 
+#include "backing.h"
 #include "pages.h"
 
 struct lock_owner;
@@ -35,6 +36,7 @@ struct inode {
     TAILQ_ENTRY(inode) used;        /* the one used last at the end; not the root */
     struct lock_owner *lock_owners; /* lock.c's, with a lock of its own */
     struct pages pages;
+    struct backing backing;
 };
 
 TAILQ_HEAD(inode_list, inode);

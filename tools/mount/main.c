@@ -116,6 +116,7 @@ static void main_init(void *context, struct fuse_conn_info *connection)
      * ACL, which it asks for each time. */
     if (((const struct view *)context)->is_for_others)
         connection->want |= connection->capable & FUSE_CAP_POSIX_ACL;
+    backing_init(connection);
 }
 
 /* What the mount is (its type, that it is only read) comes after the user's options: the last one counts. */

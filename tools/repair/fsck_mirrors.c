@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/command.h"
 #include "cli/stopping.h"
 #include "union/disk.h"
 #include "union/mirror.h"
@@ -54,9 +55,13 @@ static void fsck_mirrors_look_at_known(struct fsck *fsck, const struct mirror_fo
     if (mirror->unfinished > 0)
         fsck_tell(fsck, FSCK_REPAIRABLE, fsck->repair && fsck_mirrors_remove_unfinished(fsck, mirror), "unfinished-leaf", path,
                   "a leaf is incomplete (%zu)", mirror->unfinished);
-    if (mirror->files == 0)
-        fsck_tell(fsck, FSCK_NOTE, fsck->repair && fsck_mirrors_remove_mirror(fsck, mirror) == 0, "empty-mirror", path,
-                  "empty");
+    if (mirror->files > 0)
+        return;
+    const int error = fsck->repair ? fsck_mirrors_remove_mirror(fsck, mirror) : 0;
+    if (error < 0)
+        fsck_tell(fsck, FSCK_REPAIRABLE, false, "empty-mirror", path, "empty, and cannot be removed: %s", error_words(error));
+    else
+        fsck_tell(fsck, FSCK_NOTE, fsck->repair, "empty-mirror", path, "empty");
 }
 
 /* Without reading every marker, or with a bad one, it is unknown whose files would be deleted. */
@@ -81,7 +86,7 @@ static void fsck_mirrors_tell_refused(struct fsck *fsck, const struct mirror_fou
                   files == 1 ? "" : "s", done, refused->name, done, strerror(-error),
                   error == -EPERM ? "run 'chattr -i -a' on it, or this as its owner" : "move it elsewhere");
     else
-        fsck_tell(fsck, FSCK_TROUBLE, false, "orphan", path, "cannot be %s: %s", done, strerror(-error));
+        fsck_tell(fsck, FSCK_TROUBLE, false, "orphan", path, "cannot be %s: %s", done, error_words(error));
 }
 
 static void fsck_mirrors_look_at_orphan(struct fsck *fsck, const struct mirror_found *mirror, const char *path)
@@ -90,7 +95,8 @@ static void fsck_mirrors_look_at_orphan(struct fsck *fsck, const struct mirror_f
         fsck_tell(fsck, FSCK_REPAIRABLE,
                   !fsck->blind && (fsck->repair || fsck->restore || fsck->discard) &&
                       fsck_mirrors_remove_mirror(fsck, mirror) == 0,
-                  "empty-orphan", path, "an empty mirror of a directory that is gone");
+                  "empty-orphan", path, "an empty mirror of a directory that is gone%s",
+                  fsck->blind ? ", or hidden by its permissions or a mount, or cannot be read" : "");
         return;
     }
     if (fsck->blind) {
@@ -133,7 +139,10 @@ static void fsck_mirrors_look_at(struct fsck *fsck, const struct mirror_found *m
 static void fsck_mirrors_tell_stray(struct fsck *fsck)
 {
     char stray[MIRRORS_STRAY_MAX], path[sizeof LAYOUT_BRANCHES + 1 + sizeof stray];
-    if (!mirrors_find_stray(&fsck->root, false, stray))
+    const int found = mirrors_find_stray(&fsck->root, false, stray);
+    if (found < 0)
+        fsck_tell(fsck, FSCK_TROUBLE, false, "unreadable", LAYOUT_BRANCHES, "cannot be read: %s", error_words(found));
+    if (found <= 0)
         return;
     snprintf(path, sizeof path, LAYOUT_BRANCHES "/%s", stray);
     fsck_tell(fsck, FSCK_TROUBLE, false, "foreign", path,
@@ -173,7 +182,7 @@ void fsck_mirrors(struct fsck *fsck)
     if (error < 0) {
         char path[sizeof LAYOUT_BRANCHES + 1 + sizeof mirrors.unread];
         snprintf(path, sizeof path, LAYOUT_BRANCHES "/%s", mirrors.unread);
-        fsck_tell(fsck, FSCK_TROUBLE, false, "unreadable", path, "cannot be read: %s", strerror(-error));
+        fsck_tell(fsck, FSCK_TROUBLE, false, "unreadable", path, "cannot be read: %s", error_words(error));
     }
     for (size_t i = 0; i < mirrors.count && !stopping(); i++)
         fsck_mirrors_look_at(fsck, &mirrors.all[i]);

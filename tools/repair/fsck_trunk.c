@@ -13,14 +13,30 @@
 
 #define FSCK_DAMAGED "shunt-dir.damaged"
 
-/* The listing only assumed what is to be done; listed once more, with LISTING_SETTLE, it is done. */
+/* Does a directory still have what is to be settled? What cannot be looked at may. */
+static bool fsck_trunk_is_settled(const struct fsck *fsck, const struct folder *folder)
+{
+    struct listing now;
+    struct marker marker;
+    if (listing_init(&now, &fsck->root, folder->fd, folder->path, 0, 0) < 0)
+        return false;
+    const int read = marker_read(folder->fd, &marker);
+    bool is_settled = !now.unfinished && (read == -ENOENT || (read == 0 && dirid_equal(marker.directory, now.id)));
+    for (size_t i = 0; i < now.count && is_settled; i++)
+        is_settled = strcmp(now.names[i].name, now.names[i].on_disk) == 0;
+    listing_finish(&now);
+    return is_settled;
+}
+
+/* The listing only assumed what is to be done; listed once more, with LISTING_SETTLE, it is done, as far as the file system
+ * let it. */
 static bool fsck_trunk_settle(const struct fsck *fsck, const struct folder *folder)
 {
     struct listing again;
     if (!fsck->repair || listing_init(&again, &fsck->root, folder->fd, folder->path, 0, LISTING_SETTLE) < 0)
         return false;
     listing_finish(&again);
-    return true;
+    return fsck_trunk_is_settled(fsck, folder);
 }
 
 /* `marker` is what stood there before anything was settled. */
@@ -84,7 +100,7 @@ static void fsck_trunk_tell_unlisted(struct fsck *fsck, const char *path, int er
                   "a root inside this root (run 'shunt fsck' on it, and give only one of the two to 'shunt start')");
         return;
     }
-    fsck_tell(fsck, FSCK_TROUBLE, false, "unreadable", path, "cannot be read, nor what is below: %s", strerror(-error));
+    fsck_tell(fsck, FSCK_TROUBLE, false, "unreadable", path, "cannot be read, nor what is below: %s", error_words(error));
 }
 
 static void fsck_trunk_tell_hidden(struct fsck *fsck, const struct folder *folder)
@@ -93,6 +109,11 @@ static void fsck_trunk_tell_hidden(struct fsck *fsck, const struct folder *folde
     if (listing_find_hidden(folder->fd, name) && folder_path(folder, name, path, sizeof path) == 0)
         fsck_tell(fsck, FSCK_TROUBLE, false, "unreadable", path,
                   "a directory by a name that shunt keeps for itself, so it is not looked into (rename it)");
+}
+
+static void fsck_trunk_tell_unread(struct fsck *fsck, const char *path, const char *what, int error)
+{
+    fsck_tell(fsck, FSCK_TROUBLE, false, "unreadable", path, "its %s cannot be read: %s", what, error_words(error));
 }
 
 /* With its mode before. */
@@ -108,8 +129,12 @@ static void fsck_trunk_look_at_mode(struct fsck *fsck, const struct folder *fold
 {
     struct statx stat;
     mode_t before;
-    if (fsck->served || fsck->opened.count == 0 || sys_statx(folder->fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &stat) < 0 ||
-        !opened_find(&fsck->opened, folder->listing.id, stat.stx_mode, &before))
+    if (fsck->served || fsck->opened.count == 0)
+        return;
+    const int error = sys_statx(folder->fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &stat);
+    if (error < 0)
+        fsck_trunk_tell_unread(fsck, folder->path, "mode", error);
+    if (error < 0 || !opened_find(&fsck->opened, folder->listing.id, stat.stx_mode, &before))
         return;
     fsck_tell(fsck, FSCK_REPAIRABLE, fsck_trunk_close(fsck, folder, before), "opened", folder->path,
               "an export that was killed gave it mode %04o, it had %04o", stat.stx_mode & 07777u, (unsigned)before);
@@ -127,7 +152,10 @@ static void fsck_trunk_look_at_folder(struct fsck *fsck, const struct folder *fo
         fsck_trunk_tell_hidden(fsck, folder);
     if (listing->marked && mirror_names_add(&fsck->known, listing->marker.mirror) < 0)
         fsck->blind = true;
-    bool marked = marker_read(folder->fd, &marker) == 0, unfinished = listing->unfinished && !fsck->served;
+    const int read = marker_read(folder->fd, &marker);
+    const bool marked = read == 0, unfinished = listing->unfinished && !fsck->served;
+    if (read < 0 && read != -ENOENT)
+        fsck_trunk_tell_unread(fsck, folder->path, LAYOUT_MARKER, read);
     if (!marked && !unfinished)
         return;
     bool settled = fsck_trunk_settle(fsck, folder);

@@ -91,7 +91,7 @@ static const char *counters_in_words(const char *reason)
         {"mode", "a mirror cannot be given its mode"},
         {"attributes", "a mirror cannot be given its ACLs or extended attributes"},
         {"flags", "a mirror cannot be given its inode flags or project"},
-        {"device", "the directory is on another file system"},
+        {"device", "the directory is on another file system, or has a quota of its own or of one above"},
         {"marker", "the marker of the directory cannot be written"},
         {"watched", "a program watches the directory (inotify, fanotify)"},
     };

@@ -208,14 +208,20 @@ static enum session_state sessions_read_state(struct session_here *here, const s
     return here->daemon != 0 ? SESSIONS_SERVES : here->supervisor != 0 ? SESSIONS_RESTARTS : SESSIONS_ENDED;
 }
 
-static void sessions_read_channel(struct session_here *here, int directory)
+/* 0 or -errno: it is not known. */
+static int sessions_read_channel(struct session_here *here, int directory)
 {
     struct channel *head = mmap(NULL, sizeof *head, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); /* aligned */
-    int fd = openat(directory, "channel", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    const int fd = openat(directory, "channel", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    const int channel_error = fd < 0 ? -errno : 0;
     here->state = SESSIONS_ENDED; /* or it is about to begin, and has a daemon that nobody can find yet */
     here->daemon = here->supervisor = 0;
     here->daemon_bytes = 0;
-    if (fd >= 0 && head != MAP_FAILED && pread(fd, head, SESSIONS_HEAD, 0) == (ssize_t)SESSIONS_HEAD)
+    int error = head == MAP_FAILED ? -ENOMEM : fd < 0 ? disk_look_failure(channel_error) : 0;
+    const ssize_t got = fd >= 0 && error == 0 ? pread(fd, head, SESSIONS_HEAD, 0) : 0;
+    if (got < 0)
+        error = disk_look_failure(-errno);
+    if (got == (ssize_t)SESSIONS_HEAD)
         here->state = sessions_read_state(here, head);
     if (here->state == SESSIONS_SERVES)
         sessions_read_clients(here, fd, head);
@@ -223,6 +229,7 @@ static void sessions_read_channel(struct session_here *here, int directory)
         close(fd);
     if (head != MAP_FAILED)
         munmap(head, sizeof *head);
+    return error;
 }
 
 static void sessions_read_files(struct session_here *here, int directory)
@@ -240,27 +247,29 @@ static void sessions_read_files(struct session_here *here, int directory)
     disk_scan_finish(&scan);
 }
 
-/* False: it is no run directory. */
-static bool sessions_read(struct session_here *here)
+/* 1; 0: it is no run directory; -errno: what it is is not known. */
+static int sessions_read(struct session_here *here)
 {
     struct stat stat;
-    int directory = open(here->run_dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int directory = open(here->run_dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), error = 0;
     if (directory < 0)
-        return false;
-    const bool is_one = fstat(directory, &stat) == 0 && stat.st_uid == here->uid;
-    here->gid = stat.st_gid;
+        return disk_look_failure(-errno);
+    if (fstat(directory, &stat) != 0)
+        error = -errno;
+    const bool is_one = error == 0 && stat.st_uid == here->uid;
     if (is_one) {
-        sessions_read_channel(here, directory);
+        here->gid = stat.st_gid;
+        error = sessions_read_channel(here, directory);
         sessions_read_files(here, directory);
         here->is_described = run_dirs_about_read(directory, &here->about) == 0;
     }
     close(directory);
-    return is_one;
+    return error < 0 ? error : is_one;
 }
 
 void sessions_look_again(struct session_here *here)
 {
-    if (!sessions_read(here)) {
+    if (sessions_read(here) <= 0) {
         here->state = SESSIONS_ENDED;
         here->daemon = here->supervisor = 0;
     }
@@ -287,9 +296,14 @@ static int sessions_add(void *context, const char *run_dir)
     snprintf(here->run_dir, sizeof here->run_dir, "%s", run_dir);
     here->uid = walk->uid;
     here->counters_error = -ENODATA;
-    if (sessions_read(here)) {
+    const int read = sessions_read(here);
+    if (read > 0) {
         at[walk->sessions->count++] = here;
         return 0;
+    }
+    if (read < 0) {
+        error_report_path(run_dir, read);
+        walk->sessions->is_partial = true;
     }
     free(here->clients);
     free(here);
@@ -300,7 +314,7 @@ static int sessions_add(void *context, const char *run_dir)
 static int sessions_add_user(struct sessions *sessions, const char *base, uid_t uid)
 {
     char all[SESSION_RUN_MAX];
-    struct stat stat;
+    struct stat stat = {0};
     struct text t;
     struct sessions_walk walk = {sessions, uid};
     text_init(&t, all, sizeof all);
@@ -308,9 +322,11 @@ static int sessions_add_user(struct sessions *sessions, const char *base, uid_t 
     if (!text_ok(&t))
         return -ENAMETOOLONG;
     all[t.length - 1] = '\0';
-    const bool is_own = lstat(all, &stat) == 0 && S_ISDIR(stat.st_mode) && stat.st_uid == uid;
+    int code = lstat(all, &stat) == 0 ? 0 : disk_look_failure(-errno);
+    const bool is_own = code == 0 && S_ISDIR(stat.st_mode) && stat.st_uid == uid;
     all[t.length - 1] = '/';
-    int code = is_own ? run_dirs_each(all, sessions_add, &walk) : 0;
+    if (is_own)
+        code = run_dirs_each(all, sessions_add, &walk);
     return code == -ENOENT || code == -EACCES ? 0 : code;
 }
 

@@ -41,6 +41,7 @@ struct session_here {
 struct sessions {
     size_t count;
     struct session_here **at;
+    bool is_partial; /* one could not be read, which was complained of, and is left out */
 };
 
 /* Looks at the run directories of `user`, (uid_t)-1: of all whose it may look at. 0, or -1 after a complaint. Either way

@@ -69,55 +69,50 @@ static void answer_pass_on(void)
         answer_say(answer_caller, text, (size_t)length);
 }
 
-static void answer_send(int listener, struct seccomp_notif_resp *answer)
+static struct answer answer_result(long result)
 {
-    SYS3(SYS_ioctl, listener, SECCOMP_IOCTL_NOTIF_SEND, answer); /* ENOENT: the caller was killed */
-}
-
-static void answer_send_result(int listener, uint64_t id, long result)
-{
-    struct seccomp_notif_resp answer = {.id = id, .val = result < 0 ? 0 : result, .error = result < 0 ? (int)result : 0};
-    answer_send(listener, &answer);
-}
-
-static void answer_result(int listener, uint64_t id, long result)
-{
-    answer_pass_on();
-    answer_send_result(listener, id, result);
-}
-
-void answer_error(int listener, uint64_t id, int error)
-{
-    answer_result(listener, id, error);
+    return (struct answer){ANSWER_RESULT, result, 0};
 }
 
 /* The kernel does it. What it then reads through the caller's pointers may differ from what was read here only if the caller
  * changes it meanwhile. */
-static void answer_go_on(int listener, uint64_t id)
+static struct answer answer_goes_on(void)
 {
-    struct seccomp_notif_resp answer = {.id = id, .flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE};
-    answer_pass_on();
-    answer_send(listener, &answer);
+    return (struct answer){ANSWER_GOES_ON, 0, 0};
 }
 
-static void answer_or_go_on(int listener, uint64_t id, long code)
+static struct answer answer_or_goes_on(long code)
 {
-    if (code < 0)
-        answer_error(listener, id, (int)code);
-    else
-        answer_go_on(listener, id);
+    return code < 0 ? answer_result(code) : answer_goes_on();
 }
 
 /* The descriptor becomes the caller's, as the result. It is closed here before the caller goes on: its own close is to be the
- * last (a program that it wrote may be executed then, what is mounted there be unmounted, and its watchers are told). What is
- * to be said is said before, since the descriptor may become the caller's standard error. */
-static void answer_descriptor(int listener, uint64_t id, int fd, uint64_t flags)
+ * last (a program that it wrote may be executed then, what is mounted there be unmounted, and its watchers are told). */
+static long answer_hand_over(int listener, uint64_t id, const struct answer *answer)
 {
-    struct seccomp_notif_addfd add = {.id = id, .srcfd = (uint32_t)fd, .newfd_flags = flags & O_CLOEXEC};
-    answer_pass_on();
+    struct seccomp_notif_addfd add = {.id = id, .srcfd = (uint32_t)answer->value, .newfd_flags = answer->flags};
     const long code = SYS3(SYS_ioctl, listener, SECCOMP_IOCTL_NOTIF_ADDFD, &add);
-    sys_close(fd);
-    answer_send_result(listener, id, code);
+    sys_close((int)answer->value);
+    return code;
+}
+
+void answer_give(int listener, uint64_t id, const struct answer *answer)
+{
+    struct seccomp_notif_resp response = {.id = id};
+    if (answer->way == ANSWER_GOES_ON) {
+        response.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
+    } else {
+        const long result = answer->way == ANSWER_DESCRIPTOR ? answer_hand_over(listener, id, answer) : answer->value;
+        response.val = result < 0 ? 0 : result;
+        response.error = result < 0 ? (int)result : 0;
+    }
+    SYS3(SYS_ioctl, listener, SECCOMP_IOCTL_NOTIF_SEND, &response); /* ENOENT: the caller was killed */
+}
+
+void answer_error(int listener, uint64_t id, int error)
+{
+    const struct answer answer = answer_result(error);
+    answer_give(listener, id, &answer);
 }
 
 static long answer_errno(long result)
@@ -181,29 +176,21 @@ static long answer_may_open(const struct arguments *a, uint64_t flags)
     return room == 0 ? -EMFILE : 0;
 }
 
-static void answer_open(int listener, uint64_t id, struct arguments *a)
+static struct answer answer_open(struct arguments *a)
 {
     struct open_how *how = a->call->kind == CALLS_OPEN_HOW ? (struct open_how *)a->in : NULL;
-    if (how != NULL && (size_t)a->made[3] < sizeof *how) {
-        answer_go_on(listener, id); /* EINVAL */
-        return;
-    }
+    if (how != NULL && (size_t)a->made[3] < sizeof *how)
+        return answer_goes_on(); /* EINVAL */
     const uint64_t flags = how != NULL ? how->flags : (uint64_t)(unsigned)a->made[2];
     const long in_kernel = answer_open_in_kernel(a, flags);
-    if (in_kernel != 0) {
-        answer_or_go_on(listener, id, in_kernel);
-        return;
-    }
+    if (in_kernel != 0)
+        return answer_or_goes_on(in_kernel);
     if (how != NULL)
         how->flags |= O_CLOEXEC;
     else
         a->made[2] |= O_CLOEXEC;
     const long refused = answer_may_open(a, flags), fd = refused == 0 ? answer_do(a) : refused;
-    arguments_release(a);
-    if (fd < 0)
-        answer_error(listener, id, (int)fd);
-    else
-        answer_descriptor(listener, id, (int)fd, flags);
+    return fd < 0 ? answer_result(fd) : (struct answer){ANSWER_DESCRIPTOR, fd, flags & O_CLOEXEC};
 }
 
 /* Of name_to_handle_at: the kernel looks at its flags before the path. */
@@ -263,40 +250,25 @@ static long answer_may_bind(const struct arguments *a)
     return answer_type(AT_FDCWD, a->paths[0].text, AT_SYMLINK_NOFOLLOW) >= 0 ? -EADDRINUSE : 0;
 }
 
-static void answer_bind(int listener, uint64_t id, struct arguments *a)
+static struct answer answer_bind(const struct arguments *a)
 {
-    const bool is_spelt = a->paths[0].is_spelt;
-    const long result = is_spelt ? answer_may_bind(a) : answer_do(a);
-    arguments_release(a);
-    if (is_spelt)
-        answer_or_go_on(listener, id, result);
-    else
-        answer_result(listener, id, result);
+    return a->paths[0].is_spelt ? answer_or_goes_on(answer_may_bind(a)) : answer_result(answer_do(a));
 }
 
-/* Nothing of the caller's is held any more when it goes on. */
-static void answer_perform(int listener, uint64_t id, struct arguments *a)
+static struct answer answer_perform(struct arguments *a)
 {
-    long result;
     switch (a->call->kind) {
     case CALLS_OPEN:
     case CALLS_OPEN_HOW:
-        answer_open(listener, id, a);
-        return;
+        return answer_open(a);
     case CALLS_CHDIR:
     case CALLS_TRUNK:
     case CALLS_EXEC:
-        result = answer_in_trunk(a);
-        arguments_release(a);
-        answer_or_go_on(listener, id, result);
-        return;
+        return answer_or_goes_on(answer_in_trunk(a));
     case CALLS_BIND:
-        answer_bind(listener, id, a);
-        return;
+        return answer_bind(a);
     default:
-        result = arguments_back(a, answer_do_plainly(a));
-        arguments_release(a);
-        answer_result(listener, id, result);
+        return answer_result(arguments_back(a, answer_do_plainly(a)));
     }
 }
 
@@ -345,12 +317,10 @@ static int answer_roots(const struct seccomp_notif *call)
 }
 
 /* It asks, or is about to forbid that others look into it. */
-static void answer_control(int listener, const struct seccomp_notif *call)
+static struct answer answer_control(const struct seccomp_notif *call)
 {
-    if (call->data.args[0] == CALLS_ASK) {
-        answer_result(listener, call->id, answer_roots(call));
-        return;
-    }
+    if (call->data.args[0] == CALLS_ASK)
+        return answer_result(answer_roots(call));
     const pid_t tid = (pid_t)call->pid;
     if (call->data.args[1] == 0 && caller_can_hide() && !caller_is_shim(tid, call->data.instruction_pointer)) {
         atomic_store(&answer_some_hide, true);
@@ -358,16 +328,13 @@ static void answer_control(int listener, const struct seccomp_notif *call)
                     "shunt: warning: a statically linked program forbids that others look into it (PR_SET_DUMPABLE), so its "
                     "calls on paths fail with EIO from here on (link it dynamically)\n");
     }
-    answer_go_on(listener, call->id);
+    return answer_goes_on();
 }
 
 /* Its sandbox would bind it, and not us, who do its calls below a root. */
-static void answer_refused(int listener, const struct seccomp_notif *call)
+static struct answer answer_refused(const struct seccomp_notif *call)
 {
-    if (caller_is_shim((pid_t)call->pid, call->data.instruction_pointer))
-        answer_go_on(listener, call->id);
-    else
-        answer_error(listener, call->id, -ENOSYS);
+    return caller_is_shim((pid_t)call->pid, call->data.instruction_pointer) ? answer_goes_on() : answer_result(-ENOSYS);
 }
 
 static bool answer_still_waits(int listener, uint64_t id)
@@ -416,32 +383,33 @@ static bool answer_may_change_rights(const struct seccomp_notif *call)
            (flags & (CLONE_NEWNS | CLONE_NEWUSER)) != 0;
 }
 
-bool answer_at_once(int listener, const struct seccomp_notif *call, struct arguments *a)
+bool answer_at_once(const struct seccomp_notif *call, struct arguments *a, struct answer *answer)
 {
     const struct calls_entry *entry = calls_find(call->data.nr);
-    if (entry != NULL && (entry->kind == CALLS_CONTROL || entry->kind == CALLS_REFUSED)) {
-        (entry->kind == CALLS_CONTROL ? answer_control : answer_refused)(listener, call);
-        return true;
-    }
+    *answer = answer_goes_on();
     if (entry == NULL || entry->kind == CALLS_RIGHTS)
         atomic_fetch_or(&answer_rights_may_differ, answer_may_change_rights(call));
-    else if (answer_is_ours(call, entry, a))
-        return false;
-    answer_go_on(listener, call->id);
+    else if (entry->kind == CALLS_CONTROL)
+        *answer = answer_control(call);
+    else if (entry->kind == CALLS_REFUSED)
+        *answer = answer_refused(call);
+    else
+        return !answer_is_ours(call, entry, a);
     return true;
 }
 
-void answer_here(int listener, const struct seccomp_notif *call, struct arguments *a)
+/* Nothing of the caller's is held any more when it goes on, and what is to be said is said before: the descriptor that it gets
+ * may become its standard error. */
+struct answer answer_find(int listener, const struct seccomp_notif *call, struct arguments *a)
 {
     answer_caller = (pid_t)call->pid;
     int code = arguments_make(a);
     code = code == 0 ? answer_take_rights(a) : code;
-    if (!answer_still_waits(listener, call->id))
-        ; /* it was killed, and nothing was done */
-    else if (code != 0)
-        answer_error(listener, call->id, code);
-    else
-        answer_perform(listener, call->id, a);
+    struct answer answer = answer_result(code);
+    if (code == 0 && answer_still_waits(listener, call->id))
+        answer = answer_perform(a);
     arguments_release(a);
+    answer_pass_on();
     answer_caller = 0;
+    return answer;
 }

@@ -8,11 +8,24 @@
 
 #include "arguments.h"
 
-/* Lets it go on, if it is not ours: true. Else it is to be done here, with the arguments as they were looked at. */
-bool answer_at_once(int listener, const struct seccomp_notif *, struct arguments *);
-/* Does it, and answers. From several threads, each with arguments, a working directory and a umask of its own
- * (unshare(CLONE_FS)). */
-void answer_here(int listener, const struct seccomp_notif *, struct arguments *);
+enum answer_way {
+    ANSWER_RESULT,     /* or -errno */
+    ANSWER_DESCRIPTOR, /* of ours, to be the caller's and its result */
+    ANSWER_GOES_ON     /* in the kernel */
+};
+struct answer {
+    enum answer_way way;
+    long value;
+    uint64_t flags; /* of the descriptor: O_CLOEXEC */
+};
+
+/* True: what is to be answered, found without waiting for anything. False: it is ours, with the arguments as they were looked
+ * at. */
+bool answer_at_once(const struct seccomp_notif *, struct arguments *, struct answer *);
+/* Does it. From several threads, each with arguments, a working directory and a umask of its own (unshare(CLONE_FS)). */
+struct answer answer_find(int listener, const struct seccomp_notif *, struct arguments *);
+/* Waits for nothing but the caller, which takes its descriptor. */
+void answer_give(int listener, uint64_t id, const struct answer *);
 /* Before the first answer: the caller that is answered gets what this descriptor, which does not block, holds by then. */
 void answer_listen(int said);
 /* Callers may have other rights than this process, another root, or be hidden from it: each is looked at. */

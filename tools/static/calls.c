@@ -10,7 +10,30 @@
 
 #define TIMES (2 * sizeof(struct timespec))
 
+/* Those that are made often come first: the filter and the search go through it in this order. */
 const struct calls_entry calls_table[] = {
+#ifdef SYS_open
+    {SYS_open, SYS_openat, "@pxi", CALLS_OPEN, CALLS_FOLLOWS | CALLS_MAKES},
+    {SYS_creat, SYS_openat, "@pCi", CALLS_OPEN, CALLS_FOLLOWS | CALLS_MAKES},
+    {SYS_stat, SYS_newfstatat, "@po0", .how = CALLS_FOLLOWS, .out = sizeof(struct stat)},
+    {SYS_lstat, SYS_newfstatat, "@poN", .out = sizeof(struct stat)},
+    {SYS_access, SYS_faccessat, "@pi", .how = CALLS_FOLLOWS},
+    {SYS_unlink, SYS_unlinkat, "@p0"},
+    {SYS_rmdir, SYS_unlinkat, "@pR"},
+    {SYS_rename, SYS_renameat2, "@p@p0"},
+    {SYS_link, SYS_linkat, "@p@p0"},
+    {SYS_symlink, SYS_symlinkat, "s@p"},
+    {SYS_readlink, SYS_readlinkat, "@pOi"},
+    {SYS_mkdir, SYS_mkdirat, "@pi", .how = CALLS_MAKES},
+    {SYS_mknod, SYS_mknodat, "@pii", .how = CALLS_MAKES},
+    {SYS_chmod, SYS_fchmodat, "@pi", .how = CALLS_FOLLOWS},
+    {SYS_chown, SYS_fchownat, "@pii0", .how = CALLS_FOLLOWS},
+    {SYS_lchown, SYS_fchownat, "@piiN"},
+    {SYS_utime, SYS_utime, "Pt", .how = CALLS_FOLLOWS, .in = 2 * sizeof(time_t)},
+    {SYS_utimes, SYS_utimes, "Pt", .how = CALLS_FOLLOWS, .in = TIMES},
+    {SYS_futimesat, SYS_futimesat, "dpt", .how = CALLS_FOLLOWS, .in = TIMES},
+    {SYS_getdents, SYS_getdents, "fOi"},
+#endif
     {SYS_openat, SYS_openat, "dpxi", CALLS_OPEN, CALLS_FOLLOWS | CALLS_MAKES},
     {SYS_openat2, SYS_openat2, "dpbi", CALLS_OPEN_HOW, CALLS_FOLLOWS | CALLS_MAKES},
     {SYS_newfstatat, SYS_newfstatat, "dpoa", .how = CALLS_FOLLOWS, .out = sizeof(struct stat)},
@@ -81,28 +104,6 @@ const struct calls_entry calls_table[] = {
     {SYS_clone3, 0, "", CALLS_RIGHTS},
     {SYS_landlock_create_ruleset, 0, "", CALLS_REFUSED},
     {SYS_prctl, 0, "", CALLS_CONTROL},
-#ifdef SYS_open
-    {SYS_open, SYS_openat, "@pxi", CALLS_OPEN, CALLS_FOLLOWS | CALLS_MAKES},
-    {SYS_creat, SYS_openat, "@pCi", CALLS_OPEN, CALLS_FOLLOWS | CALLS_MAKES},
-    {SYS_stat, SYS_newfstatat, "@po0", .how = CALLS_FOLLOWS, .out = sizeof(struct stat)},
-    {SYS_lstat, SYS_newfstatat, "@poN", .out = sizeof(struct stat)},
-    {SYS_access, SYS_faccessat, "@pi", .how = CALLS_FOLLOWS},
-    {SYS_unlink, SYS_unlinkat, "@p0"},
-    {SYS_rmdir, SYS_unlinkat, "@pR"},
-    {SYS_rename, SYS_renameat2, "@p@p0"},
-    {SYS_link, SYS_linkat, "@p@p0"},
-    {SYS_symlink, SYS_symlinkat, "s@p"},
-    {SYS_readlink, SYS_readlinkat, "@pOi"},
-    {SYS_mkdir, SYS_mkdirat, "@pi", .how = CALLS_MAKES},
-    {SYS_mknod, SYS_mknodat, "@pii", .how = CALLS_MAKES},
-    {SYS_chmod, SYS_fchmodat, "@pi", .how = CALLS_FOLLOWS},
-    {SYS_chown, SYS_fchownat, "@pii0", .how = CALLS_FOLLOWS},
-    {SYS_lchown, SYS_fchownat, "@piiN"},
-    {SYS_utime, SYS_utime, "Pt", .how = CALLS_FOLLOWS, .in = 2 * sizeof(time_t)},
-    {SYS_utimes, SYS_utimes, "Pt", .how = CALLS_FOLLOWS, .in = TIMES},
-    {SYS_futimesat, SYS_futimesat, "dpt", .how = CALLS_FOLLOWS, .in = TIMES},
-    {SYS_getdents, SYS_getdents, "fOi"},
-#endif
 #ifdef SYS_renameat
     {SYS_renameat, SYS_renameat2, "dpdp0"},
 #endif

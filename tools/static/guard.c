@@ -14,7 +14,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/program_signals.h"
 #include "answer.h"
 #include "kernel.h"
 #include "serve.h"
@@ -109,8 +108,6 @@ static void guard_raise_limits(void)
             limit.rlim_cur = limit.rlim_max;
             setrlimit(which, &limit);
         }
-    signal(SIGXFSZ, SIG_IGN);
-    program_signals_ignore();
 }
 
 /* Answers calls, and ends the process. `socket`: a byte is written there when it is ready; -1: it follows one that was. */
@@ -166,6 +163,17 @@ static int guard_take_in(int is_to)
     return did;
 }
 
+/* It outlasts what is sent to all processes of a job, or of a session: a program may end it by writing a last file. Its group
+ * is its own, which a terminal's keys do not reach. It stays in the program's session: where the kernel makes each session a
+ * group of tasks (autogroup), it takes 0.9 us longer to change between two. */
+static void guard_stand_aside(void)
+{
+    sigset_t all;
+    sigfillset(&all);
+    sigprocmask(SIG_BLOCK, &all, NULL);
+    setpgid(0, 0);
+}
+
 int guard_start(const struct config *config)
 {
     int ends[2], status;
@@ -176,8 +184,7 @@ int guard_start(const struct config *config)
     const pid_t child = fork();
     if (child == 0) {
         sys_close(ends[0]);
-        signal(SIGPIPE, SIG_IGN);
-        setsid();
+        guard_stand_aside();
         if (fork() == 0)
             guard_stay(ends[1], config);
         _exit(0);

@@ -5,11 +5,11 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
-#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <time.h>
@@ -23,20 +23,56 @@
 
 static struct {
     int listener;
+    int watch; /* an epoll, of the listener: where those wait that do not lead */
     struct serve_board *board;
-    sem_t lead;
+    atomic_uint busy; /* the number of the one that leads and has a call under way which may last; 0: it waits for calls */
     atomic_uint idle, count;
     uint64_t time; /* of a processor, in ns, that may be used here; 0: any */
 } serve_state;
 
+struct serve_worker {
+    unsigned number;            /* from 1 on */
+    struct seccomp_notif *call; /* on the board */
+    struct arguments arguments;
+};
+
 static bool serve_start_another(void);
 
-/* Before what may last: another one waits for calls meanwhile. */
-static void serve_hand_on(void)
+static int serve_watch(int how)
+{
+    struct epoll_event event = {.events = EPOLLIN | EPOLLONESHOT};
+    return epoll_ctl(serve_state.watch, how, serve_state.listener, &event);
+}
+
+/* Before what may last: should another call come meanwhile, another one leads. One that took over a moment before may have
+ * left the listener watched. */
+static void serve_may_be_relieved(const struct serve_worker *worker)
 {
     if (atomic_load(&serve_state.idle) == 0)
         serve_start_another();
-    sem_post(&serve_state.lead);
+    atomic_store(&serve_state.busy, worker->number);
+    if (serve_watch(EPOLL_CTL_ADD) != 0)
+        serve_watch(EPOLL_CTL_MOD);
+}
+
+/* Only one takes over from the one that is busy, or that one itself goes on. The one that leads waits for calls without those
+ * that watch, who would be woken by each as well. */
+static bool serve_takes_over(unsigned busy)
+{
+    if (busy == 0 || !atomic_compare_exchange_strong(&serve_state.busy, &busy, 0))
+        return false;
+    serve_watch(EPOLL_CTL_DEL);
+    return true;
+}
+
+static void serve_relieve_another(void)
+{
+    struct epoll_event event;
+    atomic_fetch_add(&serve_state.idle, 1);
+    do
+        epoll_wait(serve_state.watch, &event, 1, -1);
+    while (!serve_takes_over(atomic_load(&serve_state.busy)));
+    atomic_fetch_sub(&serve_state.idle, 1);
 }
 
 static bool serve_has_ended(int timeout)
@@ -80,38 +116,33 @@ static void serve_make_way(void)
     _exit(SERVE_AGAIN);
 }
 
-struct serve_worker {
-    struct seccomp_notif *call; /* on the board */
-    struct arguments arguments;
-};
+/* One at a time waits for calls, and answers at once what goes on in the kernel: the kernel would wake all that wait. False:
+ * another one leads by now. */
+static bool serve_one(struct serve_worker *worker)
+{
+    struct answer answer;
+    bool leads = true;
+    if (!serve_has_time())
+        serve_make_way();
+    if (!serve_receive(worker->call))
+        pthread_exit(NULL);
+    if (!answer_at_once(worker->call, &worker->arguments, &answer)) {
+        serve_may_be_relieved(worker);
+        answer = answer_find(serve_state.listener, worker->call, &worker->arguments);
+        leads = serve_takes_over(worker->number); /* before its program makes the next call */
+    }
+    answer_give(serve_state.listener, worker->call->id, &answer);
+    return leads;
+}
 
-/* One at a time waits for calls, and answers at once what goes on in the kernel: the kernel would wake all that wait. */
-static void *serve_work(void *of)
+static __attribute__((noreturn)) void *serve_work(void *of)
 {
     struct serve_worker *worker = of;
-    struct seccomp_notif *call = worker->call;
-    struct arguments *arguments = &worker->arguments;
-    bool leads = false;
+    bool leads = worker->number == 1;
     SYS1(SYS_unshare, CLONE_FS);
-    for (;;) {
-        if (!leads) {
-            atomic_fetch_add(&serve_state.idle, 1);
-            while (sem_wait(&serve_state.lead) != 0)
-                continue;
-            atomic_fetch_sub(&serve_state.idle, 1);
-        }
-        if (!serve_has_time())
-            serve_make_way();
-        if (!serve_receive(call))
-            break;
-        leads = answer_at_once(serve_state.listener, call, arguments);
-        if (!leads) {
-            serve_hand_on();
-            answer_here(serve_state.listener, call, arguments);
-        }
-    }
-    free(worker);
-    return NULL;
+    for (;; leads = serve_one(worker))
+        if (!leads)
+            serve_relieve_another();
 }
 
 static bool serve_start(struct serve_worker *worker)
@@ -131,8 +162,10 @@ static bool serve_start_another(void)
 {
     const unsigned number = atomic_fetch_add(&serve_state.count, 1);
     struct serve_worker *worker = number < SERVE_WORKERS ? malloc(sizeof *worker) : NULL;
-    if (worker != NULL)
+    if (worker != NULL) {
+        worker->number = number + 1;
         worker->call = &serve_state.board->calls[number];
+    }
     if (worker != NULL && serve_start(worker))
         return true;
     free(worker);
@@ -144,12 +177,12 @@ enum serve_end serve_all(int listener, struct serve_board *board)
 {
     serve_state.listener = listener;
     serve_state.board = board;
-    sem_init(&serve_state.lead, 0, 1);
     caller_start();
     SYS3(SYS_ioctl, listener, SECCOMP_IOCTL_NOTIF_SET_FLAGS,
          SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP); /* a quicker change of hands */
     serve_read_limit();
-    if (!serve_start_another())
+    serve_state.watch = epoll_create1(EPOLL_CLOEXEC);
+    if (serve_state.watch < 0 || !serve_start_another())
         return SERVE_CANNOT;
     while (!serve_has_ended(-1))
         continue;

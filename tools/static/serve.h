@@ -2,8 +2,8 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #pragma once
 
-/* The helper's threads. One waits for calls; before it does one itself, another one goes on waiting, which is started if there
- * is none. What each has under way stands in memory that the guard shares (guard.h). */
+/* The helper's threads. One leads: it waits for calls. While it does one itself, another takes over as soon as a call comes,
+ * and is started if there is none. What each has under way stands in memory that the guard shares (guard.h). */
 
 #include "linux/seccomp.h"
 

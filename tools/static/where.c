@@ -267,8 +267,8 @@ static bool where_go_up(char *path)
     return path[0] != '\0';
 }
 
-/* Where its directory is; with `follows` the text becomes that of a link at its end. 1: also where it cannot be told, since the
- * call, done here, then says why; 0, or -1: look at the path that it is by now. */
+/* Where its directory is; with `follows` the text becomes that of a link at its end. 1: also of a link of /proc to what is
+ * ours, and where it cannot be told, since the call, done here, then says why; 0, or -1: look at the path that it is by now. */
 static int where_look(char path[WHERE_TEXT], bool follows)
 {
     struct path_parts parts;
@@ -283,14 +283,17 @@ static int where_look(char path[WHERE_TEXT], bool follows)
     text_init(&text, whole, sizeof whole);
     path[parts.name - path + (parts.last == PATH_NAME ? (long)parts.length : 0)] = '\0'; /* without slashes after it */
     where_join(&text, parent[1] == '\0' ? "" : parent, parts.last == PATH_NAME ? parts.name : "");
+    const bool leads_on = follows || parts.slash, is_of_proc = strncmp(parent, "/proc/", 6) == 0;
     if (where_says_the_text(whole))
         return 1;
-    if (parts.last != PATH_NAME || !(follows || parts.slash))
+    if (parts.last != PATH_NAME || !(leads_on || is_of_proc))
         return 0;
     const ssize_t length = sys_readlinkat(AT_FDCWD, whole, link, sizeof link - 1);
     if (length <= 0)
         return 0;
     link[length] = '\0';
+    if (!leads_on) /* of what is open in a branch it is not to tell the real place */
+        return where_says_the_text(link);
     text_init(&text, path, WHERE_TEXT);
     where_join(&text, parent, link);
     return text_ok(&text) ? -1 : 0;

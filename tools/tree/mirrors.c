@@ -138,16 +138,18 @@ static bool mirrors_is_mirror_name(const char *name)
     return strspn(name + length - 12, "0123456789abcdef") == 12;
 }
 
-static bool mirrors_is_stray(int at, const struct disk_name *one, bool is_called_so)
+/* 1, 0 or -errno. */
+static int mirrors_is_stray(int at, const struct disk_name *one, bool is_called_so)
 {
     struct statx stat = {.stx_mode = DTTOIF(one->type)};
-    if (one->type == DT_UNKNOWN)
-        sys_statx(at, one->name, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &stat);
+    const int error = one->type == DT_UNKNOWN ? sys_statx(at, one->name, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &stat) : 0;
+    if (error < 0)
+        return error == -ENOENT ? 0 : error;
     return S_ISLNK(stat.stx_mode) || (S_ISDIR(stat.stx_mode) && !is_called_so);
 }
 
 /* In a branch, or if that is empty in the directory of all. */
-static bool mirrors_find_stray_in(const struct union_root *root, const char *branch, char stray[MIRRORS_STRAY_MAX])
+static int mirrors_find_stray_in(const struct union_root *root, const char *branch, char stray[MIRRORS_STRAY_MAX])
 {
     char path[PATH_MAX], buffer[MIRRORS_BUFFER] __attribute__((aligned(8)));
     struct disk_scan scan;
@@ -156,23 +158,23 @@ static bool mirrors_find_stray_in(const struct union_root *root, const char *bra
     struct text t;
     text_init(&t, path, sizeof path);
     layout_branch(&t, root->path, branch);
-    bool found = false;
-    if (!text_ok(&t) || disk_scan_init(&scan, AT_FDCWD, path, buffer, sizeof buffer) < 0)
-        return false;
-    while (!found && disk_scan_next(&scan, &one) > 0) {
+    if (!text_ok(&t))
+        return -ENAMETOOLONG;
+    int found = 0, more = disk_scan_init(&scan, AT_FDCWD, path, buffer, sizeof buffer);
+    while (more >= 0 && found == 0 && (more = disk_scan_next(&scan, &one)) > 0) {
         const bool is_branch = layout_branch_node(one->name, strlen(one->name), &incarnation) > 0;
         found = mirrors_is_stray(scan.fd, one, *branch != '\0' ? mirrors_is_mirror_name(one->name) : is_branch);
-        if (found)
+        if (found > 0)
             snprintf(stray, MIRRORS_STRAY_MAX, "%s%s%s", branch, *branch != '\0' ? "/" : "", one->name);
     }
     disk_scan_finish(&scan);
-    return found;
+    return found != 0 || more == -ENOENT || more > 0 ? found : more;
 }
 
-bool mirrors_find_stray(const struct union_root *root, bool in_branches, char stray[MIRRORS_STRAY_MAX])
+int mirrors_find_stray(const struct union_root *root, bool in_branches, char stray[MIRRORS_STRAY_MAX])
 {
-    bool found = mirrors_find_stray_in(root, "", stray);
-    for (size_t i = 0; in_branches && !found && i < root->branch_count; i++)
+    int found = mirrors_find_stray_in(root, "", stray);
+    for (size_t i = 0; in_branches && found == 0 && i < root->branch_count; i++)
         found = mirrors_find_stray_in(root, root->branches[i], stray);
     return found;
 }

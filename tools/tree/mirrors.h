@@ -39,9 +39,9 @@ int mirrors_init(struct mirrors *, const struct union_root *, struct mirror_name
 void mirrors_finish(struct mirrors *);
 
 /* What is in the place of a branch, or with `in_branches` of a mirror, and may hold its files, which nobody sees: a symbolic
- * link, or a directory of another name. BRANCH or BRANCH/MIRROR, as it is called now. False: there is none. */
+ * link, or a directory of another name. 1 and BRANCH or BRANCH/MIRROR, as it is called now; 0: there is none; -errno. */
 #define MIRRORS_STRAY_MAX (2 * NAME_MAX + 2)
-bool mirrors_find_stray(const struct union_root *, bool in_branches, char stray[MIRRORS_STRAY_MAX]);
+int mirrors_find_stray(const struct union_root *, bool in_branches, char stray[MIRRORS_STRAY_MAX]);
 /* What it is in the place of: "branch" or "mirror". */
 const char *mirrors_stray_kind(const char *stray);
 

@@ -80,51 +80,65 @@ void opened_remove(const char *root, struct dirid id)
     sys_close(own);
 }
 
-/* False: shunt did not write it. */
-static bool opened_read(struct opened_directory *one, int own, const char *name)
+/* Pure. False: shunt did not write it. */
+static bool opened_parse(struct opened_directory *one, const char *name, const char *digits)
 {
-    char digits[8], again[OPENED_NAME_MAX];
+    char again[OPENED_NAME_MAX];
     unsigned mode;
     int end = 0;
-    const ssize_t length = sys_readlinkat(own, name, digits, sizeof digits - 1);
-    if (!opened_is_one(name) || length <= 0)
-        return false;
-    digits[length] = '\0';
     if (sscanf(name, OPENED_PREFIX "%" SCNu64 "-%" SCNu64, &one->id.ino, &one->id.birth) != 2 ||
-        sscanf(digits, "%o%n", &mode, &end) != 1 || end != length || mode > 07777)
+        sscanf(digits, "%o%n", &mode, &end) != 1 || digits[end] != '\0' || mode > 07777)
         return false;
     one->mode = (mode_t)mode;
     opened_name(again, one->id);
     return strcmp(again, name) == 0;
 }
 
-static bool opened_add(struct opened *opened, const struct opened_directory *one)
+static int opened_add(struct opened *opened, const struct opened_directory *one)
 {
     struct opened_directory *more = realloc(opened->all, (opened->count + 1) * sizeof *more);
     if (more == NULL)
-        return false;
+        return -ENOMEM;
     opened->all = more;
     opened->all[opened->count++] = *one;
-    return true;
+    return 0;
+}
+
+/* What is no link shunt did not write. */
+static int opened_read(struct opened *opened, int own, const char *name)
+{
+    struct opened_directory one;
+    char digits[8];
+    if (!opened_is_one(name))
+        return 0;
+    const ssize_t length = sys_readlinkat(own, name, digits, sizeof digits - 1);
+    if (length < 0)
+        return length == -EINVAL || length == -ENOENT ? 0 : (int)length;
+    digits[length] = '\0';
+    return opened_parse(&one, name, digits) ? opened_add(opened, &one) : 0;
+}
+
+static int opened_read_all(struct opened *opened, int own)
+{
+    char buffer[4096] __attribute__((aligned(8)));
+    struct disk_scan scan;
+    const struct disk_name *one;
+    int more = disk_scan_init(&scan, own, ".", buffer, sizeof buffer);
+    while (more >= 0 && (more = disk_scan_next(&scan, &one)) > 0)
+        more = opened_read(opened, own, one->name);
+    disk_scan_finish(&scan);
+    return more;
 }
 
 /* There is one for each export that was killed, or none. */
-void opened_init(struct opened *opened, const char *root)
+int opened_init(struct opened *opened, const char *root)
 {
-    char buffer[4096] __attribute__((aligned(8)));
-    struct opened_directory read;
-    struct disk_scan scan;
-    const struct disk_name *one;
     *opened = (struct opened){0};
     const int own = opened_open_own(root);
-    if (own >= 0 && disk_scan_init(&scan, own, ".", buffer, sizeof buffer) == 0) {
-        while (disk_scan_next(&scan, &one) > 0)
-            if (opened_read(&read, own, one->name) && !opened_add(opened, &read))
-                break;
-        disk_scan_finish(&scan);
-    }
+    const int error = own < 0 ? own : opened_read_all(opened, own);
     if (own >= 0)
         sys_close(own);
+    return error;
 }
 
 void opened_finish(struct opened *opened)

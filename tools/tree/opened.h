@@ -26,8 +26,8 @@ void opened_remove(const char *root, struct dirid);
 /* Pure. Is it called so? */
 bool opened_is_one(const char *name);
 
-/* All that a root has; what cannot be read is none. */
-void opened_init(struct opened *, const char *root);
+/* All that a root has: 0 or -errno, with which it is not known what a root has. */
+int opened_init(struct opened *, const char *root);
 void opened_finish(struct opened *);
 /* Is it one of them that nobody has given another mode since it was opened? Its mode before, without its type. */
 bool opened_find(const struct opened *, struct dirid, mode_t now, mode_t *before);

@@ -53,7 +53,7 @@ static bool orphans_has_mirrors(const struct union_root *root)
 static void orphans_report_stray(const struct union_root *root)
 {
     char stray[MIRRORS_STRAY_MAX];
-    if (mirrors_find_stray(root, true, stray))
+    if (mirrors_find_stray(root, true, stray) > 0)
         error_report("%s/" LAYOUT_BRANCHES
                      "/%s: warning: is not a %s, and what may be in it will not be shown (move it back to "
                      "its place if it was one, else elsewhere)",
