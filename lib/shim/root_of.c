@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/helper_process.h"
+#include "base/hook.h"
 #include "base/sys.h"
 #include "shim/beside.h"
 #include "shim/prefilter.h"
@@ -59,7 +60,7 @@ static bool root_of_is_elsewhere(int code)
 static bool root_of_has_place(int fd, struct dirid id)
 {
     struct statx stat, links;
-    return sys_statx(fd, "", AT_EMPTY_PATH, STATX_NLINK, &links) == 0 && links.stx_nlink > 0 &&
+    return sys_statx(fd, "", AT_EMPTY_PATH | AT_STATX_FORCE_SYNC, STATX_NLINK, &links) == 0 && links.stx_nlink > 0 &&
            root_of_identify(fd, "", AT_EMPTY_PATH, &stat) == 0 && dirid_equal(dirid_of(&stat), id);
 }
 
@@ -144,6 +145,7 @@ static int root_of_seek(void *context)
     if (fd < 0) /* it vanished, or was no directory: the native call says so */
         return sys_is_about_path(fd) ? 0 : fd;
     int code = 0;
+    HOOK("place-sought");
     for (unsigned i = 0; i < shim_state.process.count && code == 0; i++)
         if (shim_state.roots[i].device == s->device) {
             code = root_of_load_if_beneath(&shim_state.roots[i], fd, s->id, s->scratch->real);

@@ -197,6 +197,14 @@ static int target_look_at_parent_late(struct target *t, const struct path_parts 
     return target_look_at_parent(t, want);
 }
 
+/* To a directory that has gone, says its daemon. By what the kernel remembered of the way it may have been there before this
+ * call, and another one in its place. */
+static bool target_is_led_elsewhere(struct target *t, unsigned want, char *text)
+{
+    return t->beneath && path_parent_text(t->path, t->parent_length, text) == 0 && target_refresh_way(t->at, text) &&
+           target_look_at_parent(t, want) == 0 && !dirid_equal(t->scratch->seen.dir, t->dir);
+}
+
 /* The same where the kernel says they lead. -ESTALE: to another directory by now. */
 static int target_find_in_seen(struct target *t, uint64_t words, const struct path_parts *parts, unsigned want, char *text)
 {
@@ -227,6 +235,8 @@ static int target_find_in_seen(struct target *t, uint64_t words, const struct pa
     t->sticky = seen->sticky;
     code = root_of(t->scratch, t->at, text, seen->device, t->dir, t->name, t->length, &t->root, &t->found);
     t->parent = code == 0 ? TARGET_PARENT_FOREIGN : TARGET_PARENT_UNSEEN;
+    if (code == -ENOENT && target_is_led_elsewhere(t, want, text))
+        return -ESTALE;
     if (code == 0)
         shim_thread.works_within = false;
     if (code != 1)

@@ -14,6 +14,8 @@
 #include "base/kernel_abi.h"
 #include "base/sys.h"
 #include "path/path.h"
+#include "shim/prefilter.h"
+#include "shim/process.h"
 #include "shim/root_of.h"
 
 /* Does its path lead to another directory by now, or to none? */
@@ -25,13 +27,18 @@ bool target_parent_has_changed(struct target *t)
            !dirid_equal(dirid_of(&stat), t->dir) || mount_of(&stat) != t->mount;
 }
 
+static bool target_parent_some_are_kept(void)
+{
+    bool some = false;
+    for (unsigned i = 0; i < shim_state.process.count; i++)
+        some |= names_are_kept(&shim_state.roots[i]);
+    return some;
+}
+
 bool target_refresh_way(int at, char *text)
 {
     struct statx stat;
-    bool keeps = false;
-    for (unsigned i = 0; i < shim_state.process.count; i++)
-        keeps |= names_are_kept(&shim_state.roots[i]);
-    if (!keeps)
+    if (!target_parent_some_are_kept())
         return false;
     sys_statx(at, text[0] == '/' ? "/" : ".", AT_STATX_FORCE_SYNC, STATX_MTIME | STATX_CTIME, &stat);
     for (char *end = text; *end != '\0' && (end = strchr(end + 1, '/')) != NULL;) {
@@ -48,6 +55,33 @@ bool target_way_changes(void)
     for (unsigned i = 0; i < shim_state.process.count; i++)
         changes |= names_are_kept(&shim_state.roots[i]) && !request_are_places_kept(names_places(&shim_state.roots[i]));
     return changes;
+}
+
+/* Not inlined: what it has on the stack is not on that of a call elsewhere. */
+__attribute__((noinline)) static void target_parent_refresh_way_to(int at, const char *path)
+{
+    struct names_root *root;
+    struct path_parts parts;
+    struct dirid id;
+    const int code = root_of_directory(at, path, 0, &root, &id, NULL);
+    struct scratch *scratch = code == -ESTALE || code == -ENOENT ? scratch_take() : NULL;
+    if (scratch == NULL)
+        return;
+    path_split(&parts, path);
+    if (path_parent_text(path, parts.parent_length, scratch->text[0]) == 0)
+        target_refresh_way(at, scratch->text[0]);
+    scratch_give(scratch);
+}
+
+void target_refresh_way_to(int at, const char *path)
+{
+    struct scratch *scratch = NULL;
+    if (process_has_roots() && process_check_path(path) == 0 && prefilter(&scratch, at, path) != PATH_FOREIGN) {
+        process_attach_roots(); /* a daemon says which names are kept */
+        if (target_parent_some_are_kept())
+            target_parent_refresh_way_to(at, path);
+    }
+    scratch_give(scratch);
 }
 
 #define CLAIMS_LIKELY 4

@@ -148,18 +148,46 @@ def test_a_way_that_leads_elsewhere(nodes):
 SCANS = "__import__('ctypes').CDLL(None).scandir(b'd', __import__('ctypes').byref(__import__('ctypes').c_void_p()), None, None)"
 
 
-@pytest.mark.parametrize("line, seen", [("os.listdir('d')", "['in']"), (SCANS, "3"), ("os.chdir('d') or os.listdir()", "['in']"),
-                                        ("os.listdir(os.open('d', os.O_DIRECTORY))", "['in']"), ("os.listdir('d/in')", "[]"),
-                                        ("os.access('d', os.R_OK)", "True"), ("os.statvfs('d').f_bsize > 0", "True"),
-                                        ("os.stat('d/in').st_nlink > 0", "True"), ("os.mkdir('d/in/x')", "None"),
-                                        ("os.rename('d/in', 'd/out')", "None"), ("open('d/in/x', 'x').close()", "None"),
-                                        ("os.chdir('d/in')", "None"), ("os.rmdir('d/in')", "None"),
-                                        ("list(os.walk('d'))", "[('d', ['in'], []), ('d/in', [], [])]")])
+each_use = pytest.mark.parametrize("line, seen", [
+    ("os.listdir('d')", "['in']"), (SCANS, "3"), ("os.chdir('d') or os.listdir()", "['in']"),
+    ("os.listdir(os.open('d', os.O_DIRECTORY))", "['in']"), ("os.listdir('d/in')", "[]"), ("os.access('d', os.R_OK)", "True"),
+    ("os.statvfs('d').f_bsize > 0", "True"), ("os.stat('d/in').st_nlink > 0", "True"), ("os.mkdir('d/in/x')", "None"),
+    ("os.rename('d/in', 'd/out')", "None"), ("open('d/in/x', 'x').close()", "None"), ("os.chdir('d/in')", "None"),
+    ("os.rmdir('d/in')", "None"), ("list(os.walk('d'))", "[('d', ['in'], []), ('d/in', [], [])]")])
+
+
+@each_use
 def test_a_directory_is_there_once_another_node_has_made_it(nodes, line, seen):
     """However it is used first."""
     assert everywhere(nodes, "[os.path.exists(path) for path in ('d', 'd/in')]") == {"[False, False]"}
     on(nodes, "a", "os.makedirs('d/in')")
     assert on(nodes, "b", line) == seen
+
+
+def make_again(nodes):
+    """All know d and d/in, which another node removes, and makes again."""
+    on(nodes, "a", "os.makedirs('d/in')")
+    assert everywhere(nodes, "[os.listdir('d'), os.listdir('d/in')]") == {"[['in'], []]"}
+    on(nodes, "a", "[os.rmdir('d/in'), os.rmdir('d'), os.makedirs('d/in')]")
+
+
+@each_use
+def test_a_directory_is_the_one_that_another_node_has_made_again(nodes, line, seen):
+    make_again(nodes)
+    assert on(nodes, "b", line) == seen
+
+
+@each_use
+def test_a_directory_that_is_made_again_before_its_place_is_known(nodes, tmp_path, line, seen):
+    """The kernel of b hears of it, by a look of another process, once it has led this one to the directory that was there."""
+    make_again(nodes)
+    sought = conftest.Meeting(tmp_path / "sought")
+    use = begins(nodes, "b", line, sought.at("place-sought"))
+    conftest.wait_until(lambda: sought.is_reached() or use.poll() is not None, "b's process")
+    looks = "stat --cached=never . d d/in; ls d/in"
+    subprocess.run([*nodes.net.into("b"), "sh", "-c", f"cd {nodes.net.root} && {looks}"], check=True, stdout=subprocess.DEVNULL)
+    sought.go()
+    assert answered(use) == seen
 
 
 def are_homes(nodes):

@@ -23,6 +23,12 @@ def test_one_of_all_wins(session):
     assert is_well, said[-4000:]
 
 
+def test_directories_that_are_made_again(session):
+    """made_again.py: what is used is the one that is there now."""
+    said, is_well = session.met("made_again.py", "made-again")
+    assert is_well, said[-4000:]
+
+
 def test_what_one_writes_all_read(session):
     for node in session.nodes:
         session.sh(node, f"mkdir -p out; for i in $(seq 20); do echo {node}-$i >out/{node}-$i; done")

@@ -188,7 +188,7 @@ def test_a_program_that_is_refused_a_call_of_the_library(shunt, programs, area, 
     """What cannot be served fails, and is never looked for or made in the trunk alone; what lies outside is as natively. One that
     has used the root before, and opens nothing, needs no openat."""
     (area / "kept").write_text("kept")
-    script = 'mkdir "$1/out"; echo kept >"$1/out/kept"; cd "$2"; exec "$3/rough_refused" "$1/out" "$4" "$5" "$6"'
+    script = 'mkdir "$1/out"; echo kept >"$1/out/kept"; cd "$1/out"; exec "$3/rough_refused" "$2" "$4" "$5" "$6"'
     out, root = {}, area / "shunt"
     for place in "native", "shunt":
         (area / place).mkdir()

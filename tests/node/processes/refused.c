@@ -2,8 +2,8 @@
  * SPDX-FileCopyrightText: The shunt authors */
 
 /* refused DIRECTORY CALL ERROR first|later: a program whose filter refuses one system call, statx or openat, with an error. It
- * looks at names and changes them: where it was started, then in DIRECTORY, by relative and absolute paths and from a
- * descriptor; prints what became of each call. later: it has worked in DIRECTORY before. */
+ * looks at names and changes them: in DIRECTORY, then where it was started, by relative and absolute paths and from a
+ * descriptor; prints what became of each call. later: it has worked where it was started before. */
 
 #include <dirent.h>
 #include <errno.h>
@@ -75,22 +75,22 @@ static void refused_open(const char *directory)
 
 int main(int count, char **arguments)
 {
-    char inside[500], started_in[500];
+    char started_in[500], inside[sizeof started_in + 1];
     struct stat st;
     if (count != 5 || getcwd(started_in, sizeof started_in) == NULL)
         return 2;
     const int call = strcmp(arguments[2], "statx") == 0 ? SYS_statx : SYS_openat, is_later = strcmp(arguments[4], "later") == 0,
-              outside = open(".", O_RDONLY | O_DIRECTORY);
-    if (chdir(arguments[1]) != 0)
+              outside = open(arguments[1], O_RDONLY | O_DIRECTORY);
+    if (outside < 0)
         return 3;
     const int directory = is_later ? open(".", O_RDONLY | O_DIRECTORY) : -1;
     if ((is_later && stat("kept", &st) != 0) || refused_begin(call, atoi(arguments[3])) != 0)
         return 4;
-    snprintf(inside, sizeof inside, "%s/", arguments[1]);
+    snprintf(inside, sizeof inside, "%s/", started_in);
     printf("-- outside\n");
     refused_work(outside, "");
     if (call != SYS_openat)
-        refused_open(started_in);
+        refused_open(arguments[1]);
     printf("-- inside\n");
     refused_work(AT_FDCWD, "");
     refused_work(AT_FDCWD, inside);
