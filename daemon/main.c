@@ -27,6 +27,7 @@
 #include "membership/failure_detector.h"
 #include "membership/heartbeat.h"
 #include "membership/homes.h"
+#include "membership/remote_stall.h"
 #include "membership/root_watch.h"
 #include "membership/session_view.h"
 #include "ops/completion.h"
@@ -125,7 +126,9 @@ static int main_serve_overdue(struct shuntd *shuntd)
     int code = prefetch_tick(shuntd);
     if (code == 0)
         code = completion_settle_client(shuntd, 0);
-    return code == 0 ? coordinator_give_up(shuntd) : code;
+    if (code == 0)
+        code = coordinator_give_up(shuntd);
+    return code == 0 ? remote_stall_step(shuntd) : code;
 }
 
 /* What is known here of directories is noted for the catalogue before any of it is given away. */
@@ -174,10 +177,17 @@ static int main_serve_batch(struct shuntd *shuntd)
     return 0;
 }
 
+/* A blocked request waits for a notice, and so may an rmdir and a client's end. A request that waits at another daemon has
+ * this one told (NOTIFY_AWAITED); else what a notice says travels in the frame of the next question. */
+static bool main_is_awaited(struct shuntd *shuntd)
+{
+    return home_has_waiting(shuntd->home) || !list_empty(&shuntd->coordinator_calls) || shuntd->stop != 0;
+}
+
 /* Until when it may sleep if nothing happens: monotonic, UINT64_MAX: for ever. */
 static uint64_t main_sleep_end(struct shuntd *shuntd)
 {
-    bool waits = shuntd->stop != 0 || session_view_waits(shuntd) || !listen_follows_all(shuntd->listen);
+    bool waits = main_is_awaited(shuntd) || session_view_waits(shuntd) || !listen_follows_all(shuntd->listen);
     uint64_t end = shuntd->now + (waits ? TICK : heartbeat_interval(shuntd));
     uint64_t root = root_watch_due(shuntd), times = dir_times_due(shuntd), recorder = recorder_due(shuntd),
              evict = evict_due(shuntd);
@@ -185,13 +195,6 @@ static uint64_t main_sleep_end(struct shuntd *shuntd)
     end = evict < end ? evict : end;
     end = root < end ? root : end;
     return recorder < end ? recorder : end;
-}
-
-/* A blocked request waits for a notice, and so may an rmdir and a client's end. A request that waits at another daemon has
- * this one told (NOTIFY_AWAITED); else what a notice says travels in the frame of the next question. */
-static bool main_is_awaited(struct shuntd *shuntd)
-{
-    return home_has_waiting(shuntd->home) || !list_empty(&shuntd->coordinator_calls) || shuntd->stop != 0;
 }
 
 /* A home of names ends when others have taken them over; a second signal ends it at once. */

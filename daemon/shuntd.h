@@ -33,6 +33,7 @@ struct answer_queue;
 struct prefetch;
 struct grants;
 struct failure_detector;
+struct remote_stall;
 struct rpc_handlers;
 struct collective_handlers;
 struct home_rpc_handlers;
@@ -137,16 +138,17 @@ struct shuntd {
     unsigned outdated_jobs;     /* ... since before all began again */
     bool owes_end;              /* and homes are not told yet that this was all that is held here (membership/recovery.h) */
     struct shuntd_counts counts;
-    struct recorder *recorder;     /* of the catalogue (recorder/recorder.h) */
-    struct disk *heartbeat_disk;   /* for heartbeats, and looks at those of others: nothing else delays them */
-    bool heartbeat_under_way;      /* one is under way (membership/heartbeat.h) */
-    uint64_t next_heartbeat;       /* monotonic */
-    uint64_t stalled;              /* monotonic, when the file system was last seen to hold something up; 0: never */
-    int heartbeat_failed;          /* how the last one did, 0: it did not */
-    int write_failed, read_failed; /* how the session's last epoch was written and read, 0: it was */
-    uint64_t next_write;           /* monotonic: where it was not written, when that is tried again */
-    uint64_t joined;               /* clock_boot, before the heartbeat that came with it */
-    bool cut_off;                  /* the session has gone on without this daemon: it may decide nothing any more */
+    struct recorder *recorder;         /* of the catalogue (recorder/recorder.h) */
+    struct disk *heartbeat_disk;       /* for heartbeats, and looks at those of others: nothing else delays them */
+    bool heartbeat_under_way;          /* one is under way (membership/heartbeat.h) */
+    uint64_t next_heartbeat;           /* monotonic */
+    uint64_t stalled;                  /* monotonic, when the file system was last seen to hold something up; 0: never */
+    struct remote_stall *remote_stall; /* ... at another node (membership/remote_stall.h) */
+    int heartbeat_failed;              /* how the last one did, 0: it did not */
+    int write_failed, read_failed;     /* how the session's last epoch was written and read, 0: it was */
+    uint64_t next_write;               /* monotonic: where it was not written, when that is tried again */
+    uint64_t joined;                   /* clock_boot, before the heartbeat that came with it */
+    bool cut_off;                      /* the session has gone on without this daemon: it may decide nothing any more */
     struct failure_detector *failure_detector; /* of others' heartbeats (membership/failure_detector.h) */
     uint64_t root_looked;       /* when it was looked whether the root is where it was (membership/root_watch.h), monotonic */
     bool root_looks;            /* ... it is being looked */

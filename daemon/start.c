@@ -32,6 +32,7 @@
 #include "listen/predecessor.h"
 #include "membership/failure_detector.h"
 #include "membership/heartbeat.h"
+#include "membership/remote_stall.h"
 #include "membership/root_watch.h"
 #include "name_cache.h"
 #include "ops/ops.h"
@@ -377,6 +378,8 @@ static int start_open_rooms(struct shuntd *shuntd)
     if (code == 0)
         code = failure_detector_create(shuntd);
     if (code == 0)
+        code = remote_stall_create(shuntd);
+    if (code == 0)
         code = recorder_create(shuntd);
     if (code != 0)
         return start_fail_run_dir(shuntd, code);
@@ -475,6 +478,7 @@ void start_undo(struct shuntd *shuntd, bool failed)
     stall_watch_destroy(shuntd->stall_watch);
     recorder_destroy(shuntd);
     failure_detector_free(shuntd);
+    remote_stall_free(shuntd);
     listen_destroy(shuntd->listen);
     collective_free(shuntd);
     rename_fence_free(shuntd);

@@ -117,6 +117,19 @@ int coordinator_submit(struct shuntd *shuntd, const struct message *message, coo
     return code;
 }
 
+int coordinator_each_asked(struct shuntd *shuntd, uint64_t *last, rpc_each_member *each)
+{
+    const uint64_t upto = *last;
+    int code = 0;
+    *last = shuntd->last_coordinator_call;
+    for (struct link *link = shuntd->coordinator_calls.next; link != &shuntd->coordinator_calls && code == 0;
+         link = link->next) {
+        const struct coordinator_call *call = LINK_OF(link, struct coordinator_call, link);
+        code = call->id <= upto ? each(shuntd, call->member) : 0;
+    }
+    return code;
+}
+
 static int coordinator_tell_client(struct shuntd *shuntd, const struct coordinator_call *coordinator_call,
                                    const struct message *answer)
 {

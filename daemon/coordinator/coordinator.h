@@ -47,6 +47,9 @@ struct coordinator_call {
 int coordinator_submit(struct shuntd *, const struct message *, coordinator_done *done, const struct coordinator_call *);
 /* The same for a client's request, which is answered with the result. */
 int coordinator_submit_for(struct shuntd *, const struct message *, const struct listen_request *);
+/* `each` with the coordinator, or this daemon, that has not answered a request which was there at *last; *last is the last one
+ * then. 0 or what `each` answers. */
+int coordinator_each_asked(struct shuntd *, uint64_t *last, rpc_each_member *each);
 int coordinator_thaw(struct shuntd *, struct dirid);
 int coordinator_thaw_for(struct shuntd *, struct dirid, const struct listen_request *);
 int coordinator_drop(struct shuntd *, struct dirid);

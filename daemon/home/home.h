@@ -499,6 +499,8 @@ int home_pin_to_trunk(struct link *waiting);
 void home_wake(struct home *, struct link *waiting);
 /* Does any request, or any question of another daemon's, wait, or is an operation waited for elsewhere? */
 bool home_has_waiting(const struct home *);
+/* `each` with the members that hold names for which questions wait, once for a name. 0 or what `each` answers. */
+int home_each_awaited(const struct home *, int (*each)(void *context, uint16_t member), void *context);
 /* Is there anything to go on with: a request, a question, a notification, a part of a collective? */
 bool home_has_ready(const struct home *);
 /* A request that is to be served again. */

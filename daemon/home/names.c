@@ -270,6 +270,15 @@ static int names_decide(struct home *home, struct home_dir *dir, const struct na
     }
 }
 
+int home_each_awaited(const struct home *home, int (*each)(void *context, uint16_t member), void *context)
+{
+    int code = 0;
+    for (size_t i = 0; i < HOME_BUCKETS && home->waiting > 0 && code == 0; i++)
+        for (const struct claim *held = home->claims[i]; held != NULL && code == 0; held = held->next)
+            code = list_empty(&held->waiting) ? 0 : each(context, held->member);
+    return code;
+}
+
 static bool names_is_at_rest(const struct home_dir *dir)
 {
     return dir->claims == 0 && !home_dir_is_busy(dir) && !dir->writing;

@@ -18,6 +18,7 @@
 #include "membership/heartbeat.h"
 #include "membership/homes.h"
 #include "membership/recovery.h"
+#include "membership/remote_stall.h"
 #include "membership/roles.h"
 #include "peer/peers.h"
 #include "rpc/collective.h"
@@ -279,11 +280,12 @@ int session_view_join(struct shuntd *shuntd, uint64_t deadline)
 
 int session_view_take_hello(struct shuntd *shuntd, uint16_t member, const struct frame_item *item)
 {
-    return rpc_welcome(shuntd, member);
+    return rpc_welcome(shuntd, member, remote_stall_told(shuntd));
 }
 
 int session_view_take_welcome(struct shuntd *shuntd, uint16_t member, const struct frame_item *item)
 {
     shuntd->is_welcome = true;
+    remote_stall_hear(shuntd, member, item->client);
     return 0;
 }

@@ -244,6 +244,19 @@ int collective_resume(struct shuntd *shuntd)
     return code;
 }
 
+int collective_each_asked(struct shuntd *shuntd, uint64_t *last, rpc_each_member *each)
+{
+    const uint64_t upto = *last;
+    int code = 0;
+    *last = shuntd->last_collective;
+    for (struct link *link = shuntd->collectives.next; link != &shuntd->collectives; link = link->next) {
+        const struct collective *collective = LINK_OF(link, struct collective, all);
+        for (int i = 0; i < 2 && code == 0; i++)
+            code = collective->id <= upto && collective->below[i] != 0 ? each(shuntd, collective->below[i]) : 0;
+    }
+    return code;
+}
+
 /* The way there. */
 
 #define STOP_SIZE 6

@@ -12,6 +12,7 @@
 
 #include "home/home.h"
 #include "peer/peers.h"
+#include "rpc/peer_rpc.h"
 #include "shuntd.h"
 
 /* How it went: the first -errno, else the highest of the results. `page` and `used`: the names of MESSAGE_LIST, all
@@ -36,6 +37,9 @@ int collective_answered(struct shuntd *, uint16_t member, const struct frame_ite
 int collective_gone(struct shuntd *, uint16_t member);
 /* Those that waited for a directory to rest go on. */
 int collective_resume(struct shuntd *);
+/* `each` with the members that have not answered one that was under way at *last; *last is the last one then. 0 or what `each`
+ * answers. */
+int collective_each_asked(struct shuntd *, uint64_t *last, rpc_each_member *each);
 bool collective_is_under_way(const struct shuntd *);
 void collective_free(struct shuntd *);
 

@@ -97,6 +97,21 @@ int home_rpc_repeat(struct shuntd *shuntd)
     return code;
 }
 
+int home_rpc_each_asked(struct shuntd *shuntd, uint64_t *last, rpc_each_member *each)
+{
+    struct link *operations = &shuntd->home->operations;
+    const uint64_t upto = *last;
+    int code = 0;
+    *last = shuntd->home->last_id;
+    for (struct link *link = operations->next; link != operations && code == 0; link = link->next) {
+        const struct operation *operation = LINK_OF(link, struct operation, all);
+        if (operation->id > upto)
+            break;
+        code = operation->pending.op != 0 ? each(shuntd, operation->pending.member) : 0;
+    }
+    return code;
+}
+
 static int home_rpc_tell_end(struct shuntd *shuntd, const struct operation *operation, const struct record_entry *entry)
 {
     struct name_question question = home_rpc_question_of(shuntd, operation);

@@ -7,6 +7,7 @@
 
 #include "home/home.h"
 #include "peer/peers.h"
+#include "rpc/peer_rpc.h"
 #include "shuntd.h"
 
 /* What the rooms above do when an operation changes its state. 0 or a fatal -errno. */
@@ -23,6 +24,9 @@ int home_rpc_request(struct shuntd *, struct operation *, enum name_op, unsigned
                      operation_next *then);
 /* Its home is to know that a process has asked for what was predicted. 0 or a fatal -errno. */
 int home_rpc_requested(struct shuntd *, const struct operation *);
+/* `each` with the home that is asked, or this daemon, for each operation that waits for it and had begun by *last; *last is the
+ * last operation then. 0 or what `each` answers. */
+int home_rpc_each_asked(struct shuntd *, uint64_t *last, rpc_each_member *each);
 /* What was asked of daemons that are no members any more is asked again. 0 or a fatal -errno. */
 int home_rpc_repeat(struct shuntd *);
 /* The name is as before, and the operation, which goes on, asks for it again. 0 or a fatal -errno. */

@@ -118,18 +118,18 @@ uint16_t rpc_member_of(const struct shuntd *shuntd, uint16_t branch)
     return 0;
 }
 
-static int peer_rpc_say(struct shuntd *shuntd, uint16_t member, enum rpc_kind kind)
+static int peer_rpc_say(struct shuntd *shuntd, uint16_t member, enum rpc_kind kind, uint64_t number)
 {
-    const struct frame_item item = {.kind = (uint16_t)kind};
+    const struct frame_item item = {.kind = (uint16_t)kind, .client = number};
     return rpc_put(shuntd, member, &item, false);
 }
 
 int rpc_greet(struct shuntd *shuntd, uint16_t member)
 {
-    return peer_rpc_say(shuntd, member, RPC_HELLO);
+    return peer_rpc_say(shuntd, member, RPC_HELLO, 0);
 }
 
-int rpc_welcome(struct shuntd *shuntd, uint16_t member)
+int rpc_welcome(struct shuntd *shuntd, uint16_t member, uint64_t stalled)
 {
-    return peer_rpc_say(shuntd, member, RPC_WELCOME);
+    return peer_rpc_say(shuntd, member, RPC_WELCOME, stalled);
 }

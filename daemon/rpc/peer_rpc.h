@@ -18,8 +18,8 @@ enum rpc_kind {
     RPC_LISTED,             /* to a home: a name of a directory that is being loaded */
     RPC_NOTIFY,             /* what wants no answer: NODES, VISITED, IDLE, TIMES, AWAITED, RECALL */
     RPC_MIGRATE,            /* to the next home: a part of what a shard holds (migration.h) */
-    RPC_HELLO,              /* to a home: the sender has joined */
-    RPC_WELCOME,            /* ... it knows */
+    RPC_HELLO,              /* the sender has joined, says it to a home; or it waits for the receiver */
+    RPC_WELCOME,            /* ... it knows, and whether the file system holds up anything there */
     RPC_KINDS
 };
 
@@ -38,11 +38,14 @@ int rpc_take_entry(struct shuntd *, const struct message_entry *, struct record_
 /* The member that has that branch, 0: nobody. */
 uint16_t rpc_member_of(const struct shuntd *, uint16_t branch);
 
-/* Something for a member to acknowledge. 0 or -ENOMEM. */
+/* Something for a member to acknowledge, and to answer. 0 or -ENOMEM. */
 int rpc_greet(struct shuntd *, uint16_t member);
+/* The answer; `stalled`: as remote_stall_told. 0 or -ENOMEM. */
+int rpc_welcome(struct shuntd *, uint16_t member, uint64_t stalled);
+/* What is to be done with a member. 0 or a fatal -errno. */
+typedef int rpc_each_member(struct shuntd *, uint16_t member);
 /* As it is: to this daemon itself goes what waits for something that is on its way here. `late`: with the next frame that goes
  * there anyway. */
 int rpc_put(struct shuntd *, uint16_t member, const struct frame_item *, bool late);
-int rpc_welcome(struct shuntd *, uint16_t member);
 /* The number of a branch here, which it is given if it has none. > 0 or -errno. */
 int rpc_branch_number(struct shuntd *, const char *branch);

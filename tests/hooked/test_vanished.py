@@ -93,6 +93,12 @@ def test_a_file_system_that_stalls_is_waited_for(stage, hook, guard):
     expect(guard, waits.answer() == "None")
 
 
+def fresh_directory_of(stage, build, ruler):
+    """One that no node has used yet, whose coordinator is on that node."""
+    directories = (stage.session.root / f"fresh{number}" for number in itertools.count())
+    return next(directory for directory in directories if directory.mkdir() or stage.homes_of(build, "", of=directory) == [ruler])
+
+
 @pytest.mark.parametrize("hook", ["session-read", "mark-begun"])
 @pytest.mark.parametrize("guard", [None, "stall-unwaited"])
 def test_one_thing_that_the_file_system_holds_up_is_waited_for(stage, build, hook, guard):
@@ -100,8 +106,7 @@ def test_one_thing_that_the_file_system_holds_up_is_waited_for(stage, build, hoo
     needs something that a lost node held. A daemon that hangs for another reason is not waited for."""
     session, held = stage.session, stage.meeting()
     session.settings["SHUNT_STALE"] = "30"  # nobody is dropped
-    directories = (session.root / f"fresh{number}" for number in itertools.count())
-    fresh = next(directory for directory in directories if directory.mkdir() or stage.homes_of(build, "", of=directory) == ["a"])
+    fresh = fresh_directory_of(stage, build, "a")
     session.start("a", SHUNT_HOOKS=held.seen_before_at(hook), **({"SHUNT_BREAK": guard} if guard else {}))
     session.start("b", "c")
     assert session.homes() == list(conftest.NODES)
@@ -124,6 +129,29 @@ def test_one_thing_that_the_file_system_holds_up_is_waited_for(stage, build, hoo
     os.kill(hung, signal.SIGCONT)
     expect(guard, waits.answer() == "None")
     assert joins is None or joins.wait(60) == 0
+
+
+@guarded("stall-untold")
+def test_what_the_file_system_holds_up_at_another_node_is_waited_for(stage, build, guard):
+    """By a call at b that waits for the daemon of a, where the file system holds up one thing; its process has waited for three
+    times its deadline then. A daemon that hangs for another reason is not waited for, also right after that."""
+    session, held = stage.session, stage.meeting()
+    session.settings["SHUNT_STALE"] = "30"  # nobody is dropped
+    fresh = fresh_directory_of(stage, build, "a")
+    stage.begin(guard, hooks=[held.seen_before_at("mark-begun")])
+    held.again()
+    waits = stage.call("b", f"make('../{fresh.name}/n')", SHUNT_DEADLINE="3")
+    held.reached()
+    try:
+        waits.process.wait(9)
+    except subprocess.TimeoutExpired:
+        pass
+    held.go()
+    expect(guard, waits.answer() == "None")
+    hung = session.member("c")["pid"]
+    conftest.one_node.stand_still(hung)
+    assert stage.call("b", "[make(f'b-{number}') for number in range(30)][0]", SHUNT_DEADLINE="3").answer() == "EIO"
+    os.kill(hung, signal.SIGCONT)
 
 
 @guarded("unfenced")

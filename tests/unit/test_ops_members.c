@@ -5,6 +5,7 @@
 
 #include "ops/ops.h"
 
+#include "membership/remote_stall.h"
 #include "ops_fixture.h"
 #include "rpc/collective.h"
 
@@ -77,4 +78,81 @@ Test(ops_members, members_behind_one_that_is_gone_are_told)
     cr_assert_not(peers_is_idle(shuntd.peers, 3));
     cr_assert(peers_is_idle(shuntd.peers, 5) && peers_is_idle(shuntd.peers, 2));
     collective_free(&shuntd);
+}
+
+/* What is waited for: whether the file system holds something up there is to be asked. */
+
+static uint16_t asked[4];
+static size_t asked_count;
+
+static int members_note_asked(struct shuntd *unused, uint16_t member)
+{
+    asked[asked_count++ % 4] = member;
+    return 0;
+}
+
+static int members_note_awaited(void *unused, uint16_t member)
+{
+    return members_note_asked(NULL, member);
+}
+
+Test(ops_members, one_that_a_collective_waits_for_is_asked_the_second_time)
+{
+    members_join(7);
+    struct message close = named(MESSAGE_RMDIR, ".", "out");
+    uint64_t last = 0;
+    close.rmdir.child = id_of("out");
+    const uint32_t tag = post(ME, close);
+    cr_assert(waits(tag));
+    cr_assert_eq(collective_each_asked(&shuntd, &last, members_note_asked), 0);
+    cr_assert_eq(asked_count, 0, "it may answer at once");
+    cr_assert_eq(collective_each_asked(&shuntd, &last, members_note_asked), 0);
+    cr_assert(asked_count == 1 && asked[0] == 7);
+    members_leave_last(7);
+    cr_assert_eq(collective_each_asked(&shuntd, &last, members_note_asked), 0);
+    cr_assert_eq(asked_count, 1);
+}
+
+Test(ops_members, one_that_holds_a_name_is_asked_if_the_name_is_waited_for)
+{
+    struct name_question reserve = {.op = NAME_RESERVE,
+                                    .member = 7,
+                                    .branch = 2,
+                                    .id = 1,
+                                    .dir = id_of("out"),
+                                    .entry = {.state = RECORD_PENDING, .type = DT_REG},
+                                    .name = "n",
+                                    .length = 1};
+    struct name_answer answer;
+    cr_assert_eq(home_ask(shuntd.home, &reserve, &answer), 0);
+    cr_assert_eq(answer.result, 0);
+    cr_assert_eq(home_each_awaited(shuntd.home, members_note_awaited, NULL), 0);
+    cr_assert_eq(asked_count, 0);
+    reserve.member = 8;
+    cr_assert_eq(home_ask(shuntd.home, &reserve, &answer), HOME_WAITS);
+    cr_assert_eq(home_each_awaited(shuntd.home, members_note_awaited, NULL), 0);
+    cr_assert(asked_count == 1 && asked[0] == 7);
+}
+
+/* Two daemons that wait for each other, and say so to each other, do not make it any younger. */
+Test(ops_members, when_something_was_held_up_is_passed_on_as_it_was)
+{
+    cr_assert_eq(remote_stall_create(&shuntd), 0);
+    cr_assert_eq(remote_stall_told(&shuntd), 0);
+    remote_stall_hear(&shuntd, 7, 0);
+    cr_assert_eq(remote_stall_told(&shuntd), 0, "nothing is");
+    remote_stall_hear(&shuntd, 7, 60 * CLOCK_SECOND);
+    cr_assert_eq(remote_stall_told(&shuntd), 0, "long ago");
+    remote_stall_hear(&shuntd, 7, CLOCK_SECOND);
+    uint64_t told = remote_stall_told(&shuntd);
+    cr_assert_geq(told, CLOCK_SECOND);
+    for (int times = 0; times < 10; times++) {
+        remote_stall_hear(&shuntd, 7, told);
+        const uint64_t again = remote_stall_told(&shuntd);
+        cr_assert_gt(again, told);
+        told = again;
+    }
+    shuntd.stalled = clock_monotonic();
+    cr_assert_lt(remote_stall_told(&shuntd), told, "here, and now");
+    remote_stall_free(&shuntd);
 }
