@@ -154,6 +154,35 @@ def test_what_the_file_system_holds_up_at_another_node_is_waited_for(stage, buil
     os.kill(hung, signal.SIGCONT)
 
 
+def test_a_node_whose_daemon_the_file_system_holds_up_is_lost_and_no_call_fails(stage, build):
+    """Main's thread reads an epoch, for longer than a lease: it neither heartbeats nor is heard. The others go on without its node;
+    its processes wait for as long as the file system does, and go on with the next daemon."""
+    session, held = stage.session, stage.meeting()
+    session.settings["SHUNT_STALE"] = LEASE
+    texts = [f"text-{number}" for number in range(60)]
+    names = {node: [text for text, home in zip(texts, stage.homes_of(build, *texts)) if home == node] for node in "ab"}
+    session.start("a")
+    session.start("b", SHUNT_HOOKS=held.seen_before_at("session-read"))
+    session.start("c")
+    assert session.homes() == list(conftest.NODES)
+    for node in conftest.NODES:
+        stage.does(node, "os.listdir()")
+    assert stage.does("b", "make('there', 'there')") == "None"
+    held.again()
+    joins = session.begin("start", "d", stdout=subprocess.DEVNULL)
+    held.reached()
+    waiting = [stage.call("b", f"make('{names[home][0]}')", SHUNT_DEADLINE="3") for home in "ab"]
+    others = [stage.call(node, f"make('{names['b'][number]}')") for number, node in enumerate("ac", 1)]
+    dropped(stage, "b")
+    assert [call.answer() for call in others] == ["None", "None"]
+    waiting.append(stage.call("b", "read('there')", SHUNT_DEADLINE="3"))
+    conftest.time.sleep(4)  # longer than their deadline
+    assert not any(call.has_ended() for call in waiting)
+    held.go()
+    assert [call.answer() for call in waiting] == ["None", "None", "there"]
+    assert joins.wait(60) == 0
+
+
 @guarded("unfenced")
 def test_a_lost_node_makes_nothing_any_more(stage, guard):
     """It had leave to make a file, and goes on when another node has made one of that name."""
