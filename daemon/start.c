@@ -23,6 +23,7 @@
 #include "complaint.h"
 #include "coordinator/coordinator.h"
 #include "coordinator/evict.h"
+#include "coordinator/new_dirs.h"
 #include "coordinator/rename_fence.h"
 #include "disk/disk.h"
 #include "disk/stall_watch.h"
@@ -482,6 +483,7 @@ void start_undo(struct shuntd *shuntd, bool failed)
     listen_destroy(shuntd->listen);
     collective_free(shuntd);
     rename_fence_free(shuntd);
+    new_dirs_free(shuntd);
     coordinator_free(shuntd);
     list_free(shuntd);
     for (struct evict_unrecorded *one; (one = evict_take_unrecorded(shuntd)) != NULL;)

@@ -12,6 +12,7 @@
 #include "coordinator/delegation.h"
 #include "coordinator/dir_times.h"
 #include "coordinator/load.h"
+#include "coordinator/new_dirs.h"
 #include "home/home.h"
 #include "home/route.h"
 #include "reply/answer_queue.h"
@@ -170,6 +171,13 @@ int coordinator_drop(struct shuntd *shuntd, struct dirid dir)
     return coordinator_submit(shuntd, &drop, NULL, NULL);
 }
 
+static int coordinator_tell_new(struct shuntd *shuntd, const struct message *born)
+{
+    const uint16_t member = route_of_dir(&shuntd->route, born->dir);
+    const int code = coordinator_submit(shuntd, born, NULL, NULL);
+    return code != 0 || member == shuntd->me.number ? code : new_dirs_note(shuntd, born->dir, member);
+}
+
 /* Where this daemon alone is home of all, and has all, it is known from now on; else the first daemon that uses it asks its
  * coordinator. */
 int coordinator_dir_created(struct shuntd *shuntd, struct dirid id, const char *path)
@@ -177,7 +185,7 @@ int coordinator_dir_created(struct shuntd *shuntd, struct dirid id, const char *
     struct message born = coordinator_about(MESSAGE_DIR_CREATED, id);
     if (!route_is_sole(&shuntd->route) || shuntd->route.missing > 0) {
         born.load.path = message_text(path, strlen(path));
-        return coordinator_is_awaited(shuntd, id) ? 0 : coordinator_submit(shuntd, &born, NULL, NULL);
+        return coordinator_is_awaited(shuntd, id) ? 0 : coordinator_tell_new(shuntd, &born);
     }
     if (home_dir_find(shuntd->home, id) != NULL)
         return 0;

@@ -12,6 +12,7 @@
 #include "base/hook.h"
 #include "base/log.h"
 #include "coordinator/coordinator.h"
+#include "coordinator/new_dirs.h"
 #include "home/home.h"
 #include "home/route.h"
 #include "reply/reply.h"
@@ -117,9 +118,13 @@ static int evict_hide(struct shuntd *shuntd, struct home_dir *dir)
     return reply_forget_dir(shuntd, dir);
 }
 
-/* Its coordinator may be told that a directory is new as long as this daemon has not agreed. */
-static int evict_agree(struct shuntd *shuntd)
+/* Its coordinator may be told that a directory is new as long as this daemon has not agreed, and has heard of it before. */
+static int evict_agree(struct shuntd *shuntd, struct dirid id)
 {
+    if (new_dirs_are_told(shuntd, id) && !BROKEN("new-untold")) {
+        HOOK("evict-awaits-word");
+        return MESSAGE_BUSY;
+    }
     home_note_forgotten(shuntd->home);
     return 0;
 }
@@ -130,11 +135,11 @@ int evict_part_evict(struct shuntd *shuntd, struct collective *collective, const
     if (message->epoch != shuntd->route.epoch || shuntd->route.missing > 0 || shuntd->route.hands_over)
         return MESSAGE_BUSY;
     if (dir == NULL)
-        return evict_agree(shuntd);
+        return evict_agree(shuntd, message->dir);
     if (!evict_is_at_rest(dir) || shuntd->now - dir->use.last < message->evict.idle / 2)
         return MESSAGE_BUSY;
     int code = home_dir_is_loaded(dir) ? evict_hide(shuntd, dir) : 1;
-    return code == 0 ? MESSAGE_BUSY : code < 0 ? code : evict_agree(shuntd);
+    return code == 0 ? MESSAGE_BUSY : code < 0 ? code : evict_agree(shuntd, message->dir);
 }
 
 struct evict_unrecorded *evict_take_unrecorded(struct shuntd *shuntd)

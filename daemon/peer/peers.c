@@ -323,6 +323,18 @@ bool peers_is_idle(const struct peers *peers, uint16_t member)
     return peer == NULL || (peer->outgoing_count == 0 && peer->pack.size == 0);
 }
 
+uint64_t peers_frame(const struct peers *peers, uint16_t member)
+{
+    const struct peer *peer = peers->members[member];
+    return peer == NULL ? 0 : peer->sequence + (peer->pack.size > 0);
+}
+
+bool peers_has_got(const struct peers *peers, uint16_t member, uint64_t frame)
+{
+    const struct peer *peer = peers->members[member];
+    return peer == NULL || peer->sequence - peer->outgoing_count >= frame;
+}
+
 /* Frames going out. */
 
 /* Each says what was received, too. */

@@ -58,6 +58,9 @@ void peers_urge_all(struct peers *);
 bool peers_are_congested(const struct peers *);
 /* Has it everything that was put for it? True of one that is not known. */
 bool peers_is_idle(const struct peers *, uint16_t member);
+/* In which frame what was put for it last travels, and has it that one? True of one that is not known. */
+uint64_t peers_frame(const struct peers *, uint16_t member);
+bool peers_has_got(const struct peers *, uint16_t member, uint64_t frame);
 /* At the end of a batch: what was put goes out, what was put late if it is time, what came is acknowledged, what is overdue
  * goes out again. */
 void peers_flush(struct peers *);

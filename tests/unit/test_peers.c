@@ -236,6 +236,22 @@ Test(peers, what_nobody_waits_for_travels_with_what_somebody_does)
     cr_assert_eq(frames_from(0), before + 1);
 }
 
+Test(peers, a_frame_has_arrived_once_it_is_acknowledged)
+{
+    test_peers_put(0, 2, 0);
+    const uint64_t first = peers_frame(ends[0], 2);
+    cr_assert_not(peers_has_got(ends[0], 2, first));
+    cr_assert_eq(peers_take(1, 0, 1, PATIENCE), 1);
+    put_late(1);
+    const uint64_t second = peers_frame(ends[0], 2);
+    cr_assert(second > first && !peers_has_got(ends[0], 2, second));
+    cr_assert_eq(peers_take(1, 1, 1, PATIENCE), 1);
+    for (uint64_t until = clock_monotonic() + PATIENCE; !peers_has_got(ends[0], 2, second) && clock_monotonic() < until;)
+        peers_take(0, 0, 1, CLOCK_MILLISECOND);
+    cr_assert(peers_has_got(ends[0], 2, first) && peers_has_got(ends[0], 2, second));
+    cr_assert(peers_has_got(ends[0], 7, peers_frame(ends[0], 7)), "of one that is not known nothing is to be said");
+}
+
 Test(peers, what_nobody_waits_for_goes_out_when_it_is_time_or_called_for)
 {
     test_peers_put(0, 2, 0);
