@@ -42,11 +42,17 @@ static struct home_times dir_times_taken(const struct message_times *told)
                                .stood = told->settled};
 }
 
+static int dir_times_send(struct shuntd *shuntd, uint16_t member, struct dirid id, const struct message_times *times)
+{
+    const struct message word = {.type = MESSAGE_TIMES, .dir = id, .times = *times};
+    return rpc_message(shuntd, member, RPC_NOTIFY, 0, &word);
+}
+
 int dir_times_tell(struct shuntd *shuntd, const struct home_dir *dir, uint16_t member)
 {
     static const struct home_times nothing;
-    const struct message word = {.type = MESSAGE_TIMES, .dir = dir->id, .times = dir_times_of(dir)};
-    return home_times_equal(&dir->times, &nothing) ? 0 : rpc_message(shuntd, member, RPC_NOTIFY, 0, &word);
+    const struct message_times times = dir_times_of(dir);
+    return home_times_equal(&dir->times, &nothing) ? 0 : dir_times_send(shuntd, member, dir->id, &times);
 }
 
 static int dir_times_tell_users(struct shuntd *shuntd, const struct home_dir *dir)
@@ -66,6 +72,14 @@ static int dir_times_announce(struct shuntd *shuntd, struct home_dir *dir)
     return coordinator == shuntd->me.number ? dir_times_tell_users(shuntd, dir) : dir_times_tell(shuntd, dir, coordinator);
 }
 
+/* The sender had not heard yet that another daemon is the coordinator now: this one was, and has handed over all that it knew.
+ */
+static int dir_times_pass_on(struct shuntd *shuntd, uint16_t member, struct dirid id, const struct message_times *told)
+{
+    const uint16_t coordinator = route_of_dir(&shuntd->route, id);
+    return coordinator == shuntd->me.number || coordinator == member ? 0 : dir_times_send(shuntd, coordinator, id, told);
+}
+
 /* What another daemon than the coordinator says goes to the coordinator, and from there to all that use the directory. */
 int dir_times_take(struct shuntd *shuntd, uint16_t member, struct dirid id, const struct message_times *told)
 {
@@ -73,7 +87,7 @@ int dir_times_take(struct shuntd *shuntd, uint16_t member, struct dirid id, cons
     const struct home_times word = dir_times_taken(told);
     struct home_times before;
     if (dir == NULL)
-        return 0;
+        return dir_times_pass_on(shuntd, member, id, told);
     before = dir->times;
     int code = home_dir_merge_times(shuntd->home, dir, &word, member);
     if (!home_times_equal(&before, &dir->times) && member != route_of_dir(&shuntd->route, dir->id))

@@ -5,6 +5,7 @@
 
 #include "ops/ops.h"
 
+#include "coordinator/dir_times.h"
 #include "membership/remote_stall.h"
 #include "ops_fixture.h"
 #include "rpc/collective.h"
@@ -155,4 +156,22 @@ Test(ops_members, when_something_was_held_up_is_passed_on_as_it_was)
     shuntd.stalled = clock_monotonic();
     cr_assert_lt(remote_stall_told(&shuntd), told, "here, and now");
     remote_stall_free(&shuntd);
+}
+
+/* This daemon was its coordinator, and may know nothing of it any more. */
+Test(ops_members, times_of_a_directory_that_is_not_known_go_to_its_coordinator)
+{
+    const struct message_times times = {.changed = 1};
+    const struct dirid id = {.ino = 1, .birth = 1};
+    for (uint16_t member = 7; member <= 8; member++)
+        members_join(member);
+    shuntd.route.home[record_shard(id, 0)] = 7;
+    cr_assert_eq(dir_times_take(&shuntd, 7, id, &times), 0);
+    cr_assert(peers_is_idle(shuntd.peers, 7), "which has said it itself");
+    cr_assert_eq(dir_times_take(&shuntd, 8, id, &times), 0);
+    cr_assert_not(peers_is_idle(shuntd.peers, 7));
+    cr_assert(peers_is_idle(shuntd.peers, 8));
+    shuntd.route.home[record_shard(id, 0)] = shuntd.me.number;
+    cr_assert_eq(dir_times_take(&shuntd, 8, id, &times), 0);
+    cr_assert(peers_is_idle(shuntd.peers, 8));
 }
