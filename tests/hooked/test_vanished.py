@@ -701,3 +701,52 @@ def test_mirrors_of_a_node_whose_daemon_dies_follow_their_directory(stage, build
     assert change.answer() == "None"
     mirror, = stage.session.root.glob(f".shunt/b/c.*/{directory.name}-*")
     assert {oct(path.stat().st_mode & 0o7777) for path in (directory, mirror)} == {"0o750"}
+
+
+def delegated_then(stage, build, holder, *coordinators, members=(1, 2)):
+    """A directory that nobody but that node has used, with these coordinators in a session of a and b, and once c is there, too."""
+    stage.does(holder, "[os.mkdir(f'sub-{number}') for number in range(128)][0]")
+    directory = next(path for path in sorted(stage.out.glob("sub-*"))
+                     if (*stage.homes_of(build, "", of=path, members=members), *stage.homes_of(build, "", of=path)) == coordinators)
+    assert stage.does(holder, f"os.listdir('{directory.name}')") == "[]"
+    return directory.name
+
+
+def test_a_directory_that_is_asked_back_as_its_coordinator_changes(stage, build):
+    """The next coordinator asks for it again, and is the one to which it is returned."""
+    held = stage.meeting()
+    hooks = stage.blocked.seen_at("request-blocked")
+    stage.session.start("a", SHUNT_HOOKS=hooks)
+    stage.session.start("b", SHUNT_HOOKS=hooks)
+    conftest.wait_until(stage.session.is_settled, "b to be a home")
+    directory = delegated_then(stage, build, "a", "b", "c")
+    birth = stage.call("a", f"make('{directory}/n', 'text')", held.at("create-made"))
+    held.reached()
+    listing = stage.call("b", f"os.listdir('{directory}')")
+    stage.waits(listing)
+    stage.session.start("c", SHUNT_HOOKS=hooks)
+    conftest.wait_until(stage.session.is_settled, "c to be a home")
+    assert not listing.has_ended()
+    held.go()
+    assert birth.answer() == "None" and listing.answer() == "['n']"
+    for node in "cba":
+        assert stage.does(node, f"read('{directory}/n'), os.listdir('{directory}')") == "('text', ['n'])"
+    assert stage.does("c", f"os.unlink('{directory}/n'), os.rmdir('{directory}')") == "(None, None)"
+
+
+def test_a_directory_that_is_asked_back_from_a_node_that_is_lost(stage, build):
+    """What its process was making there is there, and is no more at work when that is said."""
+    held = stage.meeting()
+    stage.begin(used=False)
+    directory = delegated_then(stage, build, "c", "b", "b", members=(1, 2, 3))
+    assert stage.does("c", f"make('{directory}/n', 'text')") == "None"
+    stage.call("c", f"make('{directory}/m', 'text')", held.at("create-made"))
+    held.reached()
+    listing = stage.call("a", f"sorted(os.listdir('{directory}'))")
+    stage.waits(listing)
+    stage.session.vanish("c")
+    dropped(stage, "c")
+    assert listing.answer() == "['m', 'n']"
+    for node in "ba":
+        assert stage.does(node, f"read('{directory}/n'), sorted(os.listdir('{directory}'))") == "('text', ['m', 'n'])"
+    assert stage.does("a", f"[os.unlink('{directory}/' + name) for name in 'mn'], os.rmdir('{directory}')") == "([None, None], None)"
