@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "complaint.h"
 #include "config/config.h"
+#include "coordinator/rename_fence.h"
 #include "listen/listen.h"
 #include "membership/heartbeat.h"
 #include "membership/homes.h"
@@ -308,5 +309,7 @@ int join_enter(struct shuntd *shuntd)
     int code = join_find_home(shuntd);
     if (code == 0)
         code = join_adopt(shuntd);
-    return code == 0 ? join_ask_home(shuntd) : code;
+    if (code == 0)
+        code = join_ask_home(shuntd);
+    return code == 0 ? rename_fence_join(shuntd) : code;
 }

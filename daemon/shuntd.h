@@ -127,6 +127,8 @@ struct shuntd {
     struct link collectives, coordinator_calls; /* collectives, and questions to coordinators, that are under way */
     struct link blocked_lists;                  /* listings that wait, since a home is gone */
     struct link rename_fences;                  /* directories that are being renamed, anywhere (coordinator/rename_fence.h) */
+    struct link own_fences;                     /* ... by this daemon, as far as others may not know that they have ended */
+    struct link awaiting_fences;                /* collectives that wait for that */
     struct link new_dirs;                       /* of which coordinators are being told (coordinator/new_dirs.h) */
     uint64_t last_collective, last_coordinator_call;
     uint64_t outnumbered;   /* the highest number by which a directory was decided about that was evicted */
@@ -173,6 +175,8 @@ static inline void shuntd_init(struct shuntd *shuntd)
     list_init(&shuntd->coordinator_calls);
     list_init(&shuntd->blocked_lists);
     list_init(&shuntd->rename_fences);
+    list_init(&shuntd->own_fences);
+    list_init(&shuntd->awaiting_fences);
     list_init(&shuntd->new_dirs);
     list_init(&shuntd->unrecorded);
 }

@@ -18,6 +18,9 @@ bool rename_fence_is_needed(const struct shuntd *);
 int rename_fence_begin(struct shuntd *, struct operation *from, int (*then)(struct shuntd *, struct operation *from));
 /* It has ended, one way or the other. */
 int rename_fence_end(struct shuntd *, const struct operation *from);
+/* This daemon has joined, and is welcome. Of renames that began before the others knew it, it is not told: its processes ask
+ * the server until those have ended. 0 or a fatal -errno. */
+int rename_fence_join(struct shuntd *);
 /* A daemon is a member no more. */
 void rename_fence_gone(struct shuntd *, uint16_t member);
 void rename_fence_free(struct shuntd *);

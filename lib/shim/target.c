@@ -209,9 +209,10 @@ static bool target_is_led_elsewhere(struct target *t, unsigned want, char *text)
 static int target_find_in_seen(struct target *t, uint64_t words, const struct path_parts *parts, unsigned want, char *text)
 {
     const struct scratch_seen *seen = &t->scratch->seen;
+    const bool changes = t->beneath && target_way_changes();
     if (path_parent_text(t->path, parts->parent_length, text) != 0)
         return TARGET_FOREIGN;
-    if (!t->seen && t->beneath && target_way_changes())
+    if (!t->seen && changes)
         target_refresh_way(t->at, text);
     int code = target_look_at_parent(t, want);
     t->seen = false;
@@ -234,6 +235,8 @@ static int target_find_in_seen(struct target *t, uint64_t words, const struct pa
     t->mount = seen->mount;
     t->sticky = seen->sticky;
     code = root_of(t->scratch, t->at, text, seen->device, t->dir, t->name, t->length, &t->root, &t->found);
+    if (code == 1 && t->beneath && !changes && target_way_changes()) /* as its daemon, which it has come to just now, says */
+        return -ESTALE;
     t->parent = code == 0 ? TARGET_PARENT_FOREIGN : TARGET_PARENT_UNSEEN;
     if (code == -ENOENT && target_is_led_elsewhere(t, want, text))
         return -ESTALE;

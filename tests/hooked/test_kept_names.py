@@ -301,3 +301,41 @@ def test_a_mode_that_another_node_has_set_is_that_of_mirrors(nodes):
     nodes.start("b", placement="auto")
     set_to("b", "755")
     set_to("a", "700")
+
+
+@pytest.mark.parametrize("guard_of_daemons", [None, "fence-unknown"])
+def test_a_directory_that_is_being_renamed_as_a_node_joins(nodes, blocked, tmp_path, guard_of_daemons):
+    """The others are told that it is, before b is one of them. Then the kernel of b goes by the old way, which is still the right one."""
+    nodes.at("stop", "b").check()
+    on(nodes, "a", "[os.makedirs('m/in'), open('m/in/f', 'w').close()]")
+    held, done = conftest.Meeting(tmp_path / "held"), conftest.Meeting(tmp_path / "done")
+    rename = begins(nodes, "a", "os.rename('m', 'n')", held.at("rename-held"), done.at("rename-done"))
+    held.reached()
+    nodes.start("b", placement="auto", SHUNT_HOOKS=blocked.seen_at("request-blocked"))
+    assert on(nodes, "b", "os.path.exists('m/in/f')") == "True"
+    held.go()
+    done.reached()
+    assert on(nodes, "a", "os.path.exists('n/in/f')") == "True"
+    blocked.again()
+    look = begins(nodes, "b", "os.path.exists('m/in/f')")
+    conftest.wait_until(lambda: blocked.is_reached() or look.poll() is not None, "b's look")
+    done.go()
+    assert answered(rename) == "None"
+    expect(guard_of_daemons, answered(look) == "False")
+    assert everywhere(nodes, "os.path.exists('m/in/f'), os.path.exists('n/in/f')") == {"(False, True)"}
+
+
+def test_the_first_call_of_a_process_while_a_directory_is_renamed(nodes, blocked, tmp_path):
+    """Until it has found the root by the way that the kernel goes, it does not know that directories are being renamed."""
+    on(nodes, "a", "[os.makedirs('m/in'), open('m/in/f', 'w').close()]")
+    assert everywhere(nodes, "os.path.exists('m/in/f')") == {"True"}
+    done = conftest.Meeting(tmp_path / "done")
+    rename = begins(nodes, "a", "os.rename('m', 'n')", done.at("rename-done"))
+    done.reached()
+    assert on(nodes, "a", "os.path.exists('n/in/f')") == "True"
+    blocked.again()
+    look = begins(nodes, "b", "os.path.exists('m/in/f')")
+    conftest.wait_until(lambda: blocked.is_reached() or look.poll() is not None, "b's look")
+    done.go()
+    assert answered(rename) == "None"
+    assert answered(look) == "False"
