@@ -205,10 +205,30 @@ static bool target_is_led_elsewhere(struct target *t, unsigned want, char *text)
            target_look_at_parent(t, want) == 0 && !dirid_equal(t->scratch->seen.dir, t->dir);
 }
 
+/* In the parent that was seen. `changes`: the way to it was known to change before. As the next one. */
+static int target_find_in_root(struct target *t, uint64_t words, unsigned want, char *text, bool changes)
+{
+    const struct scratch_seen *seen = &t->scratch->seen;
+    t->dir = seen->dir;
+    t->mount = seen->mount;
+    t->sticky = seen->sticky;
+    const int code = root_of(t->scratch, t->at, text, seen->device, t->dir, t->name, t->length, &t->root, &t->found);
+    if (code == 1 && t->beneath && !changes && target_way_changes()) /* as its daemon, which it has come to just now, says */
+        return -ESTALE;
+    if (code == -ENOENT && target_is_led_elsewhere(t, want, text))
+        return -ESTALE;
+    t->parent = code == 0 ? TARGET_PARENT_FOREIGN : TARGET_PARENT_UNSEEN;
+    if (code == 0)
+        shim_thread.works_within = false;
+    if (code != 1)
+        return code;
+    parent_guess_learn(words, &(struct parent){.root = t->root, .dir = t->dir, .mount = t->mount});
+    return target_find_name(t, want);
+}
+
 /* The same where the kernel says they lead. -ESTALE: to another directory by now. */
 static int target_find_in_seen(struct target *t, uint64_t words, const struct path_parts *parts, unsigned want, char *text)
 {
-    const struct scratch_seen *seen = &t->scratch->seen;
     const bool changes = t->beneath && target_way_changes();
     if (path_parent_text(t->path, parts->parent_length, text) != 0)
         return TARGET_FOREIGN;
@@ -231,21 +251,7 @@ static int target_find_in_seen(struct target *t, uint64_t words, const struct pa
         return root_of_unseen(t->scratch, t->at, text, code);
     if (parts->last == PATH_DOTS)
         return TARGET_FOREIGN;
-    t->dir = seen->dir;
-    t->mount = seen->mount;
-    t->sticky = seen->sticky;
-    code = root_of(t->scratch, t->at, text, seen->device, t->dir, t->name, t->length, &t->root, &t->found);
-    if (code == 1 && t->beneath && !changes && target_way_changes()) /* as its daemon, which it has come to just now, says */
-        return -ESTALE;
-    t->parent = code == 0 ? TARGET_PARENT_FOREIGN : TARGET_PARENT_UNSEEN;
-    if (code == -ENOENT && target_is_led_elsewhere(t, want, text))
-        return -ESTALE;
-    if (code == 0)
-        shim_thread.works_within = false;
-    if (code != 1)
-        return code;
-    parent_guess_learn(words, &(struct parent){.root = t->root, .dir = t->dir, .mount = t->mount});
-    return target_find_name(t, want);
+    return target_find_in_root(t, words, want, text, changes);
 }
 
 /* Resolves the parent. TARGET_MANAGED, TARGET_FOREIGN or -errno. */
