@@ -77,7 +77,7 @@ def test_a_file_system_that_stalls_is_waited_for(stage, hook, guard):
     stage.session.start("b", "c")
     assert stage.session.homes() == list(conftest.NODES)
     for node in conftest.NODES:
-        stage.does(node, "os.listdir()")
+        stage.does(node, f"make('of-{node}')")  # what is decided of the directory is: names alone are asked for from now on
     beat.again()
     beat.reached()
     silent = stage.session.member("c")["pid"]
