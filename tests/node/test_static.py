@@ -356,6 +356,7 @@ def test_without_its_helper_a_call_fails(shell, root):
     stand_still(server)
     shell(READ, answers=False)
     os.kill(server, signal.SIGKILL)
+    assert "the helper of statically linked programs has ended" in shell.process.stdout.readline()
     assert EIO in shell.process.stdout.readline()
     for words in (READ, "echo new >new", "cd /", "read line </etc/passwd"):
         assert EIO in shell(words)

@@ -16,6 +16,7 @@
 
 /* No call has this bit in its flags: execveat looks at the path, and the kernel then refuses the call. */
 #define ANSWER_NO_FLAG 0x40000000
+#define ANSWER_EXCLUSIVE (O_CREAT | O_EXCL)
 #define ANSWER_TEMPORARY (O_TMPFILE & ~O_DIRECTORY)
 
 /* A call that may change rights or the root was seen; from then on they are asked for. */
@@ -86,13 +87,41 @@ static struct answer answer_or_goes_on(long code)
     return code < 0 ? answer_result(code) : answer_goes_on();
 }
 
-/* The descriptor becomes the caller's, as the result. It is closed here before the caller goes on: its own close is to be the
- * last (a program that it wrote may be executed then, what is mounted there be unmounted, and its watchers are told). */
-static long answer_hand_over(int listener, uint64_t id, const struct answer *answer)
+/* What is asked of the listener is done also where the kernel breaks off: while this process is stopped or frozen and another
+ * thread of its is at the listener, it says EINTR. */
+static long answer_ioctl(int listener, unsigned long request, void *of)
 {
-    struct seccomp_notif_addfd add = {.id = id, .srcfd = (uint32_t)answer->value, .newfd_flags = answer->flags};
-    const long code = SYS3(SYS_ioctl, listener, SECCOMP_IOCTL_NOTIF_ADDFD, &add);
-    sys_close((int)answer->value);
+    long code;
+    do
+        code = SYS3(SYS_ioctl, listener, request, of);
+    while (code == -EINTR);
+    return code;
+}
+
+/* A file that the caller demanded to make itself, and is not told of, is taken back, as long as it is as it was made: others
+ * would wait for the end of what it locks. Of any other file it is not known who made it. */
+static void answer_take_back(const struct arguments *a, int fd, uint64_t flags)
+{
+    const int at = (int)a->made[0];
+    const char *path = (const char *)a->made[1];
+    struct stat made, found;
+    if ((flags & ANSWER_EXCLUSIVE) == ANSWER_EXCLUSIVE && fstat(fd, &made) == 0 &&
+        fstatat(at, path, &found, AT_SYMLINK_NOFOLLOW) == 0 && made.st_dev == found.st_dev && made.st_ino == found.st_ino &&
+        found.st_size == 0)
+        unlinkat(at, path, 0);
+}
+
+/* The descriptor becomes the caller's, as the result. It is closed here before the caller goes on: its own close is to be the
+ * last (a program that it wrote may be executed then, what is mounted there be unmounted, and its watchers are told). One that
+ * was killed (ENOENT) may have made a file, as natively. */
+static long answer_hand_over(int listener, uint64_t id, const struct arguments *a, const struct answer *answer)
+{
+    const int fd = (int)answer->value;
+    struct seccomp_notif_addfd add = {.id = id, .srcfd = (uint32_t)fd, .newfd_flags = (uint32_t)answer->flags & O_CLOEXEC};
+    const long code = answer_ioctl(listener, SECCOMP_IOCTL_NOTIF_ADDFD, &add);
+    if (code < 0 && code != -ENOENT)
+        answer_take_back(a, fd, answer->flags);
+    sys_close(fd);
     return code;
 }
 
@@ -102,17 +131,19 @@ void answer_give(int listener, uint64_t id, const struct answer *answer)
     if (answer->way == ANSWER_GOES_ON) {
         response.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
     } else {
-        const long result = answer->way == ANSWER_DESCRIPTOR ? answer_hand_over(listener, id, answer) : answer->value;
-        response.val = result < 0 ? 0 : result;
-        response.error = result < 0 ? (int)result : 0;
+        response.val = answer->value < 0 ? 0 : answer->value;
+        response.error = answer->value < 0 ? (int)answer->value : 0;
     }
-    SYS3(SYS_ioctl, listener, SECCOMP_IOCTL_NOTIF_SEND, &response); /* ENOENT: the caller was killed */
+    answer_ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &response); /* ENOENT: the caller was killed */
 }
 
-void answer_error(int listener, uint64_t id, int error)
+void answer_refuse(int listener, const struct seccomp_notif *call)
 {
-    const struct answer answer = answer_result(error);
-    answer_give(listener, id, &answer);
+    const struct answer answer = answer_result(-EIO);
+    answer_tell((pid_t)call->pid,
+                "shunt: the helper of statically linked programs has ended, so that their calls on paths fail with "
+                "EIO (run the program again)\n");
+    answer_give(listener, call->id, &answer);
 }
 
 static long answer_errno(long result)
@@ -163,9 +194,11 @@ static long answer_open_in_kernel(const struct arguments *a, uint64_t flags)
         const long code = answer_prepare(at, path, follow, (flags & O_DIRECTORY) != 0);
         return code < 0 ? code : 1;
     }
-    if ((flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL) || (flags & O_DIRECTORY))
+    if ((flags & ANSWER_EXCLUSIVE) == ANSWER_EXCLUSIVE || (flags & O_DIRECTORY))
         return 0;
     const long type = answer_type(at, path, follow);
+    if (type == -EIO)
+        return type;
     return type == S_IFIFO || type == S_IFCHR || type == S_IFBLK || type == S_IFSOCK;
 }
 
@@ -190,7 +223,7 @@ static struct answer answer_open(struct arguments *a)
     else
         a->made[2] |= O_CLOEXEC;
     const long refused = answer_may_open(a, flags), fd = refused == 0 ? answer_do(a) : refused;
-    return fd < 0 ? answer_result(fd) : (struct answer){ANSWER_DESCRIPTOR, fd, flags & O_CLOEXEC};
+    return fd < 0 ? answer_result(fd) : (struct answer){ANSWER_DESCRIPTOR, fd, flags};
 }
 
 /* Of name_to_handle_at: the kernel looks at its flags before the path. */
@@ -272,14 +305,16 @@ static struct answer answer_perform(struct arguments *a)
     }
 }
 
-static bool answer_is_elsewhere(pid_t tid)
+/* 1, 0 or -errno. */
+static int answer_is_elsewhere(pid_t tid)
 {
-    if (!atomic_load(&answer_rights_may_differ) || !caller_is_elsewhere(tid))
-        return false;
+    const int code = atomic_load(&answer_rights_may_differ) ? caller_is_elsewhere(tid) : 0;
+    if (code <= 0)
+        return code;
     answer_tell(tid,
                 "shunt: warning: a statically linked program has a root directory or mounts of its own, so shunt does not see "
                 "what it does there\n");
-    return true;
+    return 1;
 }
 
 /* Its umask counts, as in an open only where that may make a file. */
@@ -322,7 +357,7 @@ static struct answer answer_control(const struct seccomp_notif *call)
     if (call->data.args[0] == CALLS_ASK)
         return answer_result(answer_roots(call));
     const pid_t tid = (pid_t)call->pid;
-    if (call->data.args[1] == 0 && caller_can_hide() && !caller_is_shim(tid, call->data.instruction_pointer)) {
+    if (call->data.args[1] == 0 && caller_can_hide() && caller_is_shim(tid, call->data.instruction_pointer) <= 0) {
         atomic_store(&answer_some_hide, true);
         answer_tell(tid,
                     "shunt: warning: a statically linked program forbids that others look into it (PR_SET_DUMPABLE), so its "
@@ -334,12 +369,12 @@ static struct answer answer_control(const struct seccomp_notif *call)
 /* Its sandbox would bind it, and not us, who do its calls below a root. */
 static struct answer answer_refused(const struct seccomp_notif *call)
 {
-    return caller_is_shim((pid_t)call->pid, call->data.instruction_pointer) ? answer_goes_on() : answer_result(-ENOSYS);
+    return caller_is_shim((pid_t)call->pid, call->data.instruction_pointer) > 0 ? answer_goes_on() : answer_result(-ENOSYS);
 }
 
 static bool answer_still_waits(int listener, uint64_t id)
 {
-    return SYS3(SYS_ioctl, listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &id) == 0;
+    return answer_ioctl(listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &id) == 0;
 }
 
 /* It may become another user by that. */
@@ -354,16 +389,19 @@ static bool answer_is_set_id(const struct arguments *a)
 static bool answer_looks_ours(const struct seccomp_notif *call, const struct calls_entry *entry, struct arguments *a)
 {
     const pid_t tid = (pid_t)call->pid;
-    if (answer_is_elsewhere(tid))
+    const int elsewhere = answer_is_elsewhere(tid);
+    if (elsewhere > 0)
         return false;
     const bool is_ours = arguments_look(a, entry, (const uint64_t *)call->data.args, tid) != 0;
     if (entry->kind == CALLS_EXEC && answer_is_set_id(a))
         atomic_store(&answer_rights_may_differ, 1);
-    if (a->is_hidden && atomic_load(&answer_some_hide) && !caller_is_shim(tid, call->data.instruction_pointer)) {
+    const bool is_told = elsewhere == 0 && !a->is_unknown && !(a->is_hidden && atomic_load(&answer_some_hide));
+    if (is_told && !is_ours)
+        return false;
+    const int is_shim = caller_is_shim(tid, call->data.instruction_pointer);
+    if (!is_told || is_shim < 0)
         a->objection = -EIO;
-        return true;
-    }
-    return is_ours && !caller_is_shim(tid, call->data.instruction_pointer);
+    return is_shim <= 0;
 }
 
 /* What is known of a program is forgotten last: by then it has been asked of the one that executes another. */
@@ -398,18 +436,19 @@ bool answer_at_once(const struct seccomp_notif *call, struct arguments *a, struc
     return true;
 }
 
-/* Nothing of the caller's is held any more when it goes on, and what is to be said is said before: the descriptor that it gets
- * may become its standard error. */
+/* What is to be said is said before the caller gets its descriptor, which may become its standard error. */
 struct answer answer_find(int listener, const struct seccomp_notif *call, struct arguments *a)
 {
     answer_caller = (pid_t)call->pid;
     int code = arguments_make(a);
     code = code == 0 ? answer_take_rights(a) : code;
-    struct answer answer = answer_result(code);
+    struct answer answer = answer_result(code == 0 ? -EIO : code);
     if (code == 0 && answer_still_waits(listener, call->id))
         answer = answer_perform(a);
-    arguments_release(a);
     answer_pass_on();
+    if (answer.way == ANSWER_DESCRIPTOR)
+        answer = answer_result(answer_hand_over(listener, call->id, a, &answer));
+    arguments_release(a);
     answer_caller = 0;
     return answer;
 }

@@ -62,20 +62,36 @@ static bool arguments_follows(const struct arguments *a, unsigned open_flags)
     return a->call->how & CALLS_FOLLOWS ? !(a->flags & AT_SYMLINK_NOFOLLOW) : (a->flags & AT_SYMLINK_FOLLOW) != 0;
 }
 
-static bool arguments_is_directory(pid_t tid, int fd)
+/* Where a path leads: an error of this kind the kernel will meet, too, or it is told by another way. */
+static bool arguments_is_told(int code)
+{
+    return code == 0 || code == -EFAULT || code == -ENAMETOOLONG || code == -ENOENT || code == -ENOTDIR || code == -EPERM ||
+           code == -EACCES;
+}
+
+static bool arguments_is_directory(struct arguments *a, int fd)
 {
     char name[CALLER_NAME];
     struct statx stat;
-    caller_name_descriptor(tid, fd, name);
-    return sys_statx(AT_FDCWD, name, 0, STATX_TYPE, &stat) == 0 && S_ISDIR(stat.stx_mode);
+    caller_name_descriptor(a->tid, fd, name);
+    const int code = sys_statx(AT_FDCWD, name, 0, STATX_TYPE, &stat);
+    a->is_unknown |= !arguments_is_told(code);
+    return code == 0 && S_ISDIR(stat.stx_mode);
+}
+
+/* 0 or -errno. */
+static int arguments_text(struct arguments *a, struct arguments_path *path, const char *given)
+{
+    const int code = where_text(a->tid, path->at, given, path->text);
+    a->is_unknown |= !arguments_is_told(code);
+    return code;
 }
 
 /* What is asked through a descriptor concerns us where a directory of a root is open; the data of files does not. */
 static bool arguments_is_our_directory(struct arguments *a, struct arguments_path *path)
 {
     path->given[0] = '\0';
-    return where_text(a->tid, path->at, "", path->text) == 0 && where_is_in_a_root(path->text, false) &&
-           arguments_is_directory(a->tid, path->at);
+    return arguments_text(a, path, "") == 0 && where_is_in_a_root(path->text, false) && arguments_is_directory(a, path->at);
 }
 
 /* The times of what is open. */
@@ -91,7 +107,9 @@ static bool arguments_may_be_null(const struct calls_entry *call)
 /* A link that leads to what the caller has open, or where it is, would lead to ours. */
 static bool arguments_spell_out(struct arguments *a, struct arguments_path *path, bool follows)
 {
-    if (!itself_may_be_on_the_way(path->text, follows) || !itself_spell_out(a->tid, path->text, follows))
+    const int code = itself_may_be_on_the_way(path->text, follows) ? itself_spell_out(a->tid, path->text, follows) : 0;
+    a->is_unknown |= code < 0;
+    if (code <= 0)
         return false;
     path->is_spelt = true;
     if (strlen(path->text) >= sizeof path->given) {
@@ -116,7 +134,8 @@ static bool arguments_look_at(struct arguments *a, struct arguments_path *path, 
     if (from == 0 && path->at != AT_FDCWD && arguments_may_be_null(a->call))
         return arguments_is_our_directory(a, path);
     const long length = caller_read_text(a->tid, from, path->given, sizeof path->given);
-    const int code = length < 0 ? (int)length : where_text(a->tid, path->at, path->given, path->text);
+    const int code = length < 0 ? (int)length : arguments_text(a, path, path->given);
+    a->is_unknown |= !arguments_is_told(code);
     if (code != 0) {
         a->is_hidden |= code == -EPERM || code == -EACCES;
         const bool is_empty = length == 0 && !may_be_empty; /* which the kernel says before it looks at the descriptor */
@@ -134,8 +153,8 @@ static bool arguments_look_at(struct arguments *a, struct arguments_path *path, 
 static void arguments_look_within(struct arguments *a, struct arguments_path *path)
 {
     const char *inside = path->given + strspn(path->given, "/");
-    path->is_in_root = (where_text(a->tid, path->at, "", path->text) == 0 && where_is_in_a_root(path->text, false)) ||
-                       (where_text(a->tid, path->at, inside, path->text) == 0 && where_is_in_a_root(path->text, false));
+    path->is_in_root = (arguments_text(a, path, "") == 0 && where_is_in_a_root(path->text, false)) ||
+                       (arguments_text(a, path, inside) == 0 && where_is_in_a_root(path->text, false));
     if (path->is_in_root)
         a->objection = -ENOSYS;
 }
@@ -144,13 +163,16 @@ static void arguments_look_within(struct arguments *a, struct arguments_path *pa
 static bool arguments_look_at_address(struct arguments *a, struct arguments_path *path, uint64_t from, uint64_t size)
 {
     struct sockaddr_un address = {0};
-    if (size <= offsetof(struct sockaddr_un, sun_path) || size > sizeof address ||
-        caller_read(a->tid, from, &address, size) != 0 || address.sun_family != AF_UNIX || address.sun_path[0] == '\0')
+    if (size <= offsetof(struct sockaddr_un, sun_path) || size > sizeof address)
+        return false;
+    const int code = caller_read(a->tid, from, &address, size);
+    a->is_unknown |= !arguments_is_told(code);
+    if (code != 0 || address.sun_family != AF_UNIX || address.sun_path[0] == '\0')
         return false;
     path->is_there = true;
     memcpy(path->given, address.sun_path, sizeof address.sun_path);
     path->given[sizeof address.sun_path] = '\0';
-    if (where_text(a->tid, AT_FDCWD, path->given, path->text) != 0)
+    if (arguments_text(a, path, path->given) != 0)
         return false;
     path->is_spelt = path->given[0] == '/' && strcmp(path->given, path->text) != 0;
     return arguments_leads_to_a_root(a, path, a->call->how & CALLS_FOLLOWS);
@@ -184,12 +206,14 @@ static bool arguments_is_path(char letter)
 }
 
 /* Of openat2; zero of any other call, and where it cannot be read. */
-static struct open_how arguments_how(const struct calls_entry *call, const uint64_t *given, pid_t tid)
+static struct open_how arguments_how(struct arguments *a)
 {
     struct open_how how;
-    const bool is_there =
-        call->kind == CALLS_OPEN_HOW && given[3] >= sizeof how && caller_read(tid, given[2], &how, sizeof how) == 0;
-    return is_there ? how : (struct open_how){0};
+    if (a->call->kind != CALLS_OPEN_HOW || a->given[3] < sizeof how)
+        return (struct open_how){0};
+    const int code = caller_read(a->tid, a->given[2], &how, sizeof how);
+    a->is_unknown |= !arguments_is_told(code);
+    return code == 0 ? how : (struct open_how){0};
 }
 
 static unsigned arguments_open_flags(const struct calls_entry *call, const uint64_t *given, const struct open_how *how)
@@ -218,11 +242,11 @@ int arguments_look(struct arguments *a, const struct calls_entry *call, const ui
     a->tid = tid;
     a->count = 0;
     a->objection = 0;
-    a->is_hidden = false;
+    a->is_hidden = a->is_unknown = false;
     a->other = a->opened[0] = a->opened[1] = -1;
     a->back_size = 0;
     a->flags = arguments_flags(call, given);
-    const struct open_how how = arguments_how(call, given, tid);
+    const struct open_how how = arguments_how(a);
     const bool follows = arguments_follows(a, arguments_open_flags(call, given, &how));
     for (const char *letter = call->arguments; *letter != '\0'; made++, letter++) {
         if (strchr("d@PQ", *letter) != NULL)
@@ -356,7 +380,8 @@ long arguments_back(struct arguments *a, long result)
     if (result < 0 || a->back_size == 0)
         return result;
     const size_t size = !a->back_by_result ? a->back_size : (size_t)result < a->back_size ? (size_t)result : a->back_size;
-    return caller_write(a->tid, a->back, a->out, size) == 0 ? result : -EFAULT;
+    const int code = caller_write(a->tid, a->back, a->out, size);
+    return code == 0 ? result : code;
 }
 
 static void arguments_close(int *fd)

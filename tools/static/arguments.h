@@ -24,6 +24,7 @@ struct arguments {
     unsigned flags;                 /* of letter a */
     int objection;                  /* to one path of two: it cannot be read, or its directory is none; 0 */
     bool is_hidden;                 /* we may not look at the caller */
+    bool is_unknown;                /* it cannot be told where a path leads */
     struct arguments_path {
         int at;                    /* the caller's descriptor */
         bool is_there, is_in_root; /* a path was given; it leads to a root */
@@ -44,7 +45,7 @@ int arguments_look(struct arguments *, const struct calls_entry *, const uint64_
 /* Makes the arguments for our own call; where that takes no directory, this thread goes into the caller's. 0, or -errno for the
  * caller: -EFAULT and the like. In any case arguments_release. */
 int arguments_make(struct arguments *);
-/* Hands back what the call has written, after its result. The result, or -EFAULT. */
+/* Hands back what the call has written, after its result. The result, or what caller_write says. */
 long arguments_back(struct arguments *, long result);
 /* Gives back what was opened; may be called again. */
 void arguments_release(struct arguments *);

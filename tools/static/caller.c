@@ -36,9 +36,12 @@ static long caller_move(long number, pid_t tid, uint64_t there, void *here, size
     return SYS6(number, tid, &own, 1, &other, 1, 0);
 }
 
+/* Of other errors the caller knows nothing: the kernel would not meet them in its place. */
 static int caller_moved(long moved, size_t size)
 {
-    return moved == (long)size ? 0 : moved == -EPERM ? -EPERM : -EFAULT;
+    if (moved == (long)size)
+        return 0;
+    return moved >= 0 || moved == -EFAULT ? -EFAULT : moved == -EPERM ? -EPERM : -EIO;
 }
 
 int caller_read(pid_t tid, uint64_t from, void *to, size_t size)
@@ -59,7 +62,7 @@ long caller_read_text(pid_t tid, uint64_t from, char *to, size_t size)
                      room = at == 0 && size > CALLER_SHORT ? CALLER_SHORT : size - at, wanted = page < room ? page : room;
         const long got = caller_move(SYS_process_vm_readv, tid, from + at, to + at, wanted);
         if (got <= 0)
-            return got == -EPERM ? -EPERM : -EFAULT;
+            return caller_moved(got, wanted);
         const char *end = memchr(to + at, '\0', (size_t)got);
         if (end != NULL)
             return end - to;
@@ -168,17 +171,22 @@ static void caller_read_map(struct caller_maps *maps, const char *line)
     maps->end = end > maps->end ? end : maps->end;
 }
 
-static void caller_read_maps(pid_t tid, struct caller_maps *maps)
+/* 0 or -errno. */
+static int caller_read_maps(pid_t tid, struct caller_maps *maps)
 {
     char name[CALLER_NAME], piece[2 * PATH_MAX];
     size_t kept = 0;
-    long got;
+    long got = 0;
     *maps = (struct caller_maps){0};
     caller_name(tid, "exe", name);
-    sys_readlinkat(AT_FDCWD, name, maps->own, sizeof maps->own - 1);
+    const ssize_t length = sys_readlinkat(AT_FDCWD, name, maps->own, sizeof maps->own - 1);
+    if (length < 0)
+        return (int)length;
     caller_name(tid, "maps", name);
     const int fd = sys_openat(AT_FDCWD, name, O_RDONLY | O_CLOEXEC, 0);
-    while (fd >= 0 && (got = sys_read(fd, piece + kept, sizeof piece - 1 - kept)) > 0) {
+    if (fd < 0)
+        return fd;
+    while ((got = sys_read(fd, piece + kept, sizeof piece - 1 - kept)) > 0) {
         char *line = piece, *end;
         piece[kept + (size_t)got] = '\0';
         for (; (end = strchr(line, '\n')) != NULL; line = end + 1) {
@@ -188,8 +196,8 @@ static void caller_read_maps(pid_t tid, struct caller_maps *maps)
         kept = strlen(line);
         memmove(piece, line, kept);
     }
-    if (fd >= 0)
-        sys_close(fd);
+    sys_close(fd);
+    return (int)got;
 }
 
 static bool caller_is_known(const struct caller_slot *slot, pid_t tid, uint64_t any)
@@ -205,35 +213,37 @@ static void caller_forget(struct caller_slot *slot)
     slot->tid = 0;
 }
 
-static void caller_learn(struct caller_slot *slot, pid_t tid)
+/* 0 or -errno: nothing is remembered. */
+static int caller_learn(struct caller_slot *slot, pid_t tid)
 {
     char name[CALLER_NAME];
     struct caller_maps maps;
     caller_forget(slot);
     caller_name(tid, "mem", name);
-    const int memory = sys_openat(AT_FDCWD, name, O_RDONLY | O_CLOEXEC, 0);
-    caller_read_maps(tid, &maps);
+    const int memory = sys_openat(AT_FDCWD, name, O_RDONLY | O_CLOEXEC, 0), code = caller_read_maps(tid, &maps);
     slot->has_shim = maps.has_shim;
     slot->start = maps.start;
     slot->end = maps.end;
     const bool may_change = maps.has_loader && !maps.has_shim; /* the loader may be about to load it */
-    if (memory >= 0 && !may_change) {
+    if (memory >= 0 && !may_change && code == 0) {
         slot->memory = memory;
         slot->tid = tid;
     } else if (memory >= 0) {
         sys_close(memory);
     }
+    return code;
 }
 
-bool caller_is_shim(pid_t tid, uint64_t code)
+int caller_is_shim(pid_t tid, uint64_t code)
 {
+    int error = 0;
     struct caller_slot *slot = &caller_slots[(unsigned)tid % caller_slot_count];
     pthread_mutex_lock(&slot->lock);
     if (!caller_is_known(slot, tid, code))
-        caller_learn(slot, tid);
+        error = caller_learn(slot, tid);
     const bool is_shim = slot->has_shim && (code < slot->start || code >= slot->end);
     pthread_mutex_unlock(&slot->lock);
-    return is_shim;
+    return error == 0 || error == -EACCES || error == -EPERM ? is_shim : -EIO;
 }
 
 void caller_executes(pid_t tid)
@@ -259,11 +269,12 @@ static const char *caller_rights_in(char *status)
     return start;
 }
 
-static bool caller_space(const char *of, char to[CALLER_NAME])
+/* Its length or -errno. */
+static ssize_t caller_space(const char *of, char to[CALLER_NAME])
 {
     const ssize_t length = sys_readlinkat(AT_FDCWD, of, to, CALLER_NAME - 1);
     to[length > 0 ? length : 0] = '\0';
-    return length > 0;
+    return length;
 }
 
 static uint64_t caller_capabilities(const char *status)
@@ -279,7 +290,7 @@ static bool caller_lacks_capabilities(pid_t tid, const char *status)
     if (caller_own_capabilities == 0)
         return false;
     caller_name(tid, "ns/user", name);
-    return (caller_own_capabilities & ~caller_capabilities(status)) != 0 || !caller_space(name, found) ||
+    return (caller_own_capabilities & ~caller_capabilities(status)) != 0 || caller_space(name, found) < 0 ||
            strcmp(found, caller_own_users) != 0;
 }
 
@@ -357,14 +368,21 @@ bool caller_may_not_write(pid_t tid, uint64_t size)
     return SYS4(SYS_prlimit64, tid, RLIMIT_FSIZE, NULL, &limit) == 0 && size > limit.rlim_cur;
 }
 
-bool caller_is_elsewhere(pid_t tid)
+/* 1: it is another one than ours, or not to be looked at; 0; -EIO: it cannot be told. */
+static int caller_has_another(pid_t tid, const char *what, const char *own)
 {
     char name[CALLER_NAME], found[CALLER_NAME];
-    caller_name(tid, "root", name);
-    if (!caller_space(name, found) || strcmp(found, "/") != 0)
-        return true;
-    caller_name(tid, "ns/mnt", name);
-    return !caller_space(name, found) || strcmp(found, caller_own_space) != 0;
+    caller_name(tid, what, name);
+    const ssize_t length = caller_space(name, found);
+    if (length >= 0)
+        return strcmp(found, own) != 0;
+    return length == -EACCES || length == -EPERM ? 1 : -EIO;
+}
+
+int caller_is_elsewhere(pid_t tid)
+{
+    const int code = caller_has_another(tid, "root", "/");
+    return code != 0 ? code : caller_has_another(tid, "ns/mnt", caller_own_space);
 }
 
 void caller_start(void)

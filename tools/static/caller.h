@@ -13,10 +13,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* 0, -EFAULT, or -EPERM: we may not look into it. */
+/* 0, -EFAULT, -EPERM: we may not look into it, or -EIO: it cannot be told. */
 int caller_read(pid_t, uint64_t from, void *to, size_t size);
 int caller_write(pid_t, uint64_t to, const void *from, size_t size);
-/* A text with its end; its length, -EFAULT, -EPERM, or -ENAMETOOLONG. */
+/* A text with its end; its length, -ENAMETOOLONG, or as above. */
 long caller_read_text(pid_t, uint64_t from, char *to, size_t size);
 
 /* "/proc/PID/WHAT", or "/proc/PID/fd/N" of a descriptor; AT_FDCWD is its working directory. */
@@ -28,8 +28,9 @@ void caller_name_descriptor(pid_t, int fd, char to[CALLER_NAME]);
 int caller_take(pid_t, int fd);
 
 /* Does the shim make this call, from the instruction at `code`, or libc below it? It does where it is loaded, unless the
- * instruction is the program's own, as in Go. Remembered until another program is executed. */
-bool caller_is_shim(pid_t, uint64_t code);
+ * instruction is the program's own, as in Go. Remembered until another program is executed. 1; 0, also of one that is hidden
+ * from us; -EIO: it cannot be told. */
+int caller_is_shim(pid_t, uint64_t code);
 /* It is about to execute one: what a vfork child had of its parent's memory is no sign any more. */
 void caller_executes(pid_t);
 
@@ -48,7 +49,7 @@ bool caller_can_hide(void);
 int caller_has_room(pid_t);
 /* Is a file of that size more than it may make? */
 bool caller_may_not_write(pid_t, uint64_t size);
-/* Does it see other files than we do, under the same paths? */
-bool caller_is_elsewhere(pid_t);
+/* Does it see other files than we do, under the same paths? 1; 0; -EIO: it cannot be told. */
+int caller_is_elsewhere(pid_t);
 /* Remembers what ours are. Before the first of the two above. */
 void caller_start(void);

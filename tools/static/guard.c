@@ -56,16 +56,17 @@ int guard_hand_over(int socket, int listener)
     return code == 1 ? 0 : code < 0 ? (int)code : -EPIPE;
 }
 
-/* Nothing of the program's is kept open: the reader of its output is to see the end of it. */
-static void guard_let_go(int socket)
+/* Nothing of the program's is kept open: the reader of its output is to see the end of it. The socket is 3 afterwards. False:
+ * it cannot be done. */
+static bool guard_let_go(int socket)
 {
     const int high = (int)SYS3(SYS_fcntl, socket, F_DUPFD_CLOEXEC, 4);
     const int null = sys_openat(AT_FDCWD, "/dev/null", O_RDWR | O_CLOEXEC, 0);
-    for (int fd = 0; fd < 3 && null >= 0; fd++)
-        SYS3(SYS_dup3, null, fd, 0);
-    SYS3(SYS_dup3, high, 3, O_CLOEXEC);
-    SYS3(SYS_close_range, 4, ~0u, 0);
-    SYS1(SYS_chdir, "/");
+    bool is_done = high >= 0 && null >= 0;
+    for (int fd = 0; fd < 3 && is_done; fd++)
+        is_done = fd == null || SYS3(SYS_dup3, null, fd, 0) >= 0;
+    return is_done && SYS3(SYS_dup3, high, 3, O_CLOEXEC) >= 0 && SYS3(SYS_close_range, 4, ~0u, 0) == 0 &&
+           SYS1(SYS_chdir, "/") == 0;
 }
 
 static bool guard_all_have_ended(int listener, int timeout)
@@ -79,23 +80,24 @@ static void guard_refuse_all(int listener, const struct serve_board *board)
     struct seccomp_notif call;
     for (size_t i = 0; i < SERVE_WORKERS; i++)
         if (board->calls[i].id != 0)
-            answer_error(listener, board->calls[i].id, -EIO);
+            answer_refuse(listener, &board->calls[i]);
     while (!guard_all_have_ended(listener, -1)) {
         memset(&call, 0, sizeof call);
         if (SYS3(SYS_ioctl, listener, SECCOMP_IOCTL_NOTIF_RECV, &call) == 0)
-            answer_error(listener, call.id, -EIO);
+            answer_refuse(listener, &call);
     }
 }
 
-/* What the library says in the helper is for the programs' standard error, which the helper does not hold open. */
-static void guard_redirect(void)
+/* What the library says in the helper is for the programs' standard error, which the helper does not hold open. False: it could
+ * not be heard. */
+static bool guard_redirect(void)
 {
     int said[2];
-    if (SYS2(SYS_pipe2, said, O_CLOEXEC | O_NONBLOCK) != 0)
-        return;
-    SYS3(SYS_dup3, said[1], 2, O_CLOEXEC);
+    if (SYS2(SYS_pipe2, said, O_CLOEXEC | O_NONBLOCK) != 0 || SYS3(SYS_dup3, said[1], 2, O_CLOEXEC) < 0)
+        return false;
     sys_close(said[1]);
     answer_listen(said[0]);
+    return true;
 }
 
 /* What the program may use is not for all that is done for it and for its children together. The stack's is left: it says as
@@ -113,15 +115,18 @@ static void guard_raise_limits(void)
 /* Answers calls, and ends the process. `socket`: a byte is written there when it is ready; -1: it follows one that was. */
 static void guard_serve(int socket, int listener, struct serve_board *board, const struct config *config)
 {
-    guard_redirect();
+    if (!guard_redirect())
+        _exit(SERVE_CANNOT);
     where_start(config->roots, config->root_ids);
+    if (socket < 0)
+        answer_trust_nobody();
+    if (!serve_begin(listener, board))
+        _exit(SERVE_CANNOT);
     if (socket >= 0) {
         sys_write(socket, "", 1);
         sys_close(socket);
-    } else {
-        answer_trust_nobody();
     }
-    _exit(serve_all(listener, board));
+    _exit(serve_wait());
 }
 
 /* The status with which the last one that answers has ended. */
@@ -144,13 +149,15 @@ static int guard_watch(int socket, int listener, struct serve_board *board, cons
     }
 }
 
+/* It says that it is there once nothing but the listener is missing: a process takes no filter back. */
 static void guard_stay(int socket, const struct config *config)
 {
-    guard_let_go(socket);
-    guard_raise_limits();
-    const int listener = guard_receive(3);
     struct serve_board *board = sys_mmap(NULL, sizeof *board, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (listener >= 0 && !sys_is_error(board) && guard_watch(3, listener, board, config) != 0)
+    if (sys_is_error(board) || !guard_let_go(socket))
+        return;
+    guard_raise_limits();
+    const int listener = sys_write(3, "", 1) == 1 ? guard_receive(3) : -1;
+    if (listener >= 0 && guard_watch(3, listener, board, config) != 0)
         guard_refuse_all(listener, board);
 }
 
@@ -174,6 +181,13 @@ static void guard_stand_aside(void)
     setpgid(0, 0);
 }
 
+/* Waits until it is there. */
+static bool guard_is_there(int socket)
+{
+    char byte;
+    return sys_read(socket, &byte, 1) == 1;
+}
+
 int guard_start(const struct config *config)
 {
     int ends[2], status;
@@ -193,7 +207,8 @@ int guard_start(const struct config *config)
     while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
         continue;
     guard_take_in(takes_in);
-    if (child < 0)
-        sys_close(ends[0]);
-    return child < 0 ? -errno : ends[0];
+    if (child > 0 && guard_is_there(ends[0]))
+        return ends[0];
+    sys_close(ends[0]);
+    return -EAGAIN;
 }

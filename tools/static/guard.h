@@ -8,7 +8,8 @@
 
 #include "config/config.h"
 
-/* Starts the helper of this process; it is no child of it. A socket: the listener is to be sent there. Or -errno. */
+/* Starts the helper of this process, which is no child of it, and waits until it is there. A socket: the listener is to be sent
+ * there. Or -errno. */
 int guard_start(const struct config *);
-/* Sends it, and waits until the helper is there. 0 or -errno. Closes both. */
+/* Sends it, and waits until calls are answered. 0 or -errno. Closes both. */
 int guard_hand_over(int socket, int listener);

@@ -40,9 +40,9 @@ static bool itself_may_pass_proc(const char *directory)
     const int fd = (int)SYS4(SYS_openat2, AT_FDCWD, directory, &how, sizeof how);
     if (fd < 0)
         return true;
-    const bool is_there = SYS2(SYS_fstatfs, fd, &fs) == 0 && fs.f_type == PROC_SUPER_MAGIC;
+    const bool may_be = SYS2(SYS_fstatfs, fd, &fs) != 0 || fs.f_type == PROC_SUPER_MAGIC;
     sys_close(fd);
-    return is_there;
+    return may_be;
 }
 
 /* Of most paths there is none that counts. The kernel looks no further than where nothing is, as at the name of a file in a
@@ -73,6 +73,7 @@ bool itself_may_be_on_the_way(const char *text, bool follows)
 struct itself_walk {
     char own[CALLER_NAME]; /* what stands for /proc/self */
     bool follows;
+    int error; /* 0: none; it cannot be told */
     unsigned links;
     char passed[PATH_MAX], rest[WHERE_TEXT], link[PATH_MAX];
     char spelt[WHERE_TEXT]; /* from the last /proc/self on; "": none was there */
@@ -109,6 +110,9 @@ static bool itself_follow(struct itself_walk *walk, size_t above, const char *af
     const bool is_last = after[0] == '\0';
     const ssize_t length =
         is_last && !walk->follows ? 0 : sys_readlinkat(AT_FDCWD, walk->passed, walk->link, sizeof walk->link - 1);
+    if (length < 0 && length != -EINVAL && length != -ENOENT && length != -ENOTDIR && length != -EACCES &&
+        length != -ENAMETOOLONG)
+        walk->error = (int)length;
     if (length <= 0)
         return !is_last && length == -EINVAL && itself_put_before(walk, "", after);
     walk->link[length] = '\0';
@@ -141,7 +145,7 @@ static bool itself_step(struct itself_walk *walk)
 }
 
 /* A link of /proc's to what is open is followed by what it says: that is where others may be on the way. */
-bool itself_spell_out(pid_t tid, char text[WHERE_TEXT], bool follows)
+int itself_spell_out(pid_t tid, char text[WHERE_TEXT], bool follows)
 {
     struct itself_walk walk = {.follows = follows};
     caller_name(tid, "", walk.own);
@@ -149,6 +153,8 @@ bool itself_spell_out(pid_t tid, char text[WHERE_TEXT], bool follows)
     strcpy(walk.rest, text);
     while (itself_step(&walk))
         continue;
+    if (walk.error != 0)
+        return walk.error;
     if (walk.spelt[0] != '\0')
         strcpy(text, walk.spelt);
     return walk.spelt[0] != '\0';

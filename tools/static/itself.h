@@ -17,6 +17,6 @@ const char *itself_after(const char *path);
  * certain; of most it is told by one open. */
 bool itself_may_be_on_the_way(const char *text, bool follows);
 
-/* Follows an absolute text by hand. True: such a link was there; the text is what the path means to that thread by now, with
- * its number spelt out. */
-bool itself_spell_out(pid_t, char text[WHERE_TEXT], bool follows);
+/* Follows an absolute text by hand. 1: such a link was there; the text is what the path means to that thread by now, with its
+ * number spelt out. 0: there was none. -errno: it cannot be told. */
+int itself_spell_out(pid_t, char text[WHERE_TEXT], bool follows);

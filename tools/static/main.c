@@ -6,6 +6,7 @@
 
 #include <limits.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,8 +33,8 @@ static bool main_may_look(void)
     return level == '0' || geteuid() == 0;
 }
 
-/* NULL: it is served. Else why not. */
-static const char *main_serve(const struct config *config)
+/* NULL: it is served. Else why not. `is_bound`: it cannot go without, since a process takes no filter back. */
+static const char *main_serve(const struct config *config, bool *is_bound)
 {
     if (!main_may_look())
         return "kernel.yama.ptrace_scope is not 0";
@@ -47,7 +48,8 @@ static const char *main_serve(const struct config *config)
                : listener == -EINVAL ? "this kernel is older than 5.19"
                                      : "the kernel takes no filter";
     }
-    return guard_hand_over(socket, listener) == 0 ? NULL : "its helper has ended";
+    *is_bound = guard_hand_over(socket, listener) != 0;
+    return *is_bound ? "its helper has ended" : NULL;
 }
 
 static void main_warn(const char *path, const char *why, const char *roots)
@@ -95,6 +97,7 @@ int main(int argc, char **argv)
 {
     struct config config;
     char of_open[PATH_MAX];
+    bool is_bound = false;
     if (argc > 0 && argv[0][0] == '-')
         main_take_trap();
     config_read(&config, environ);
@@ -102,7 +105,11 @@ int main(int argc, char **argv)
     if (argc < 3 + is_open || config.roots == NULL)
         return MAIN_USAGE;
     const int fd = is_open ? main_take_open(argv[2]) : AT_FDCWD;
-    const char *path = is_open ? main_name_of(fd, of_open) : argv[1], *why = main_serve(&config);
+    const char *path = is_open ? main_name_of(fd, of_open) : argv[1], *why = main_serve(&config, &is_bound);
+    if (is_bound) {
+        dprintf(2, "shunt: %s: cannot be executed: %s (run it again, or set SHUNT_STATIC=warn to go without)\n", path, why);
+        return MAIN_CANNOT_EXECUTE;
+    }
     if (why != NULL)
         main_warn(path, why, config.roots);
     const long code =

@@ -135,11 +135,22 @@ static bool serve_one(struct serve_worker *worker)
     return leads;
 }
 
+/* A working directory and a umask of its own: the first one has those of the process, which nothing else uses. One that gets
+ * none does no call, and stands among those that are idle: no other is started in its place, and calls wait for the end of
+ * others. */
+static void serve_stand_alone(const struct serve_worker *worker)
+{
+    if (worker->number == 1 || (SYS1(SYS_unshare, CLONE_FS) == 0 && SYS1(SYS_chdir, "/") == 0))
+        return;
+    atomic_fetch_add(&serve_state.idle, 1);
+    pthread_exit(NULL);
+}
+
 static __attribute__((noreturn)) void *serve_work(void *of)
 {
     struct serve_worker *worker = of;
     bool leads = worker->number == 1;
-    SYS1(SYS_unshare, CLONE_FS);
+    serve_stand_alone(worker);
     for (;; leads = serve_one(worker))
         if (!leads)
             serve_relieve_another();
@@ -173,7 +184,7 @@ static bool serve_start_another(void)
     return false;
 }
 
-enum serve_end serve_all(int listener, struct serve_board *board)
+bool serve_begin(int listener, struct serve_board *board)
 {
     serve_state.listener = listener;
     serve_state.board = board;
@@ -182,8 +193,11 @@ enum serve_end serve_all(int listener, struct serve_board *board)
          SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP); /* a quicker change of hands */
     serve_read_limit();
     serve_state.watch = epoll_create1(EPOLL_CLOEXEC);
-    if (serve_state.watch < 0 || !serve_start_another())
-        return SERVE_CANNOT;
+    return serve_state.watch >= 0 && serve_start_another();
+}
+
+enum serve_end serve_wait(void)
+{
     while (!serve_has_ended(-1))
         continue;
     return SERVE_DONE;

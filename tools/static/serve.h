@@ -5,6 +5,8 @@
 /* The helper's threads. One leads: it waits for calls. While it does one itself, another takes over as soon as a call comes,
  * and is started if there is none. What each has under way stands in memory that the guard shares (guard.h). */
 
+#include <stdbool.h>
+
 #include "linux/seccomp.h"
 
 #define SERVE_WORKERS 64
@@ -21,4 +23,6 @@ enum serve_end {
     SERVE_AGAIN   /* it has used half of the processor time that it may (RLIMIT_CPU), and nothing is under way: another is to
                      follow */
 };
-enum serve_end serve_all(int listener, struct serve_board *);
+enum serve_end serve_wait(void);
+/* Starts to answer. False: no thread can be started. */
+bool serve_begin(int listener, struct serve_board *);

@@ -218,9 +218,10 @@ static bool where_is_its_own(const char *text)
     return strncmp(text, "/dev/fd/", 8) == 0 || strncmp(text, "/dev/std", 8) == 0 || itself_after(text) != NULL;
 }
 
-static bool where_cannot_look(int code)
+/* Not of a path that leads nowhere, or may not be gone. */
+static bool where_cannot_look(long code)
 {
-    return code == -EMFILE || code == -ENFILE || code == -ENOMEM || code == -EIO || code == -ELOOP;
+    return code < 0 && code != -ENOENT && code != -ENOTDIR && code != -EACCES && code != -ENAMETOOLONG;
 }
 
 /* Of a directory. Where the text does not say that it leads through what a process has open, the path is not to do so by a
@@ -248,11 +249,12 @@ static int where_parent(const char *path, size_t length, char to[PATH_MAX])
     text_number(&text, (unsigned)fd, 10);
     const ssize_t found = sys_readlinkat(AT_FDCWD, name, to, PATH_MAX - 1);
     struct statx stat;
-    const bool may_be = sys_statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE | STATX_MNT_ID, &stat) == 0 &&
-                        where_may_be_seen_by(&stat);
+    const int code = sys_statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE | STATX_MNT_ID, &stat);
     sys_close(fd);
     to[found > 0 ? found : 0] = '\0';
-    return may_be ? -EXDEV : found > 0;
+    if (code != 0 || where_cannot_look(found))
+        return code != 0 ? code : (int)found;
+    return where_may_be_seen_by(&stat) ? -EXDEV : found > 0;
 }
 
 /* A directory that the kernel does not find may be a file in a branch, of which it knows nothing: takes off the last name. */
@@ -290,7 +292,7 @@ static int where_look(char path[WHERE_TEXT], bool follows)
         return 0;
     const ssize_t length = sys_readlinkat(AT_FDCWD, whole, link, sizeof link - 1);
     if (length <= 0)
-        return 0;
+        return length != -EINVAL && where_cannot_look(length);
     link[length] = '\0';
     if (!leads_on) /* of what is open in a branch it is not to tell the real place */
         return where_says_the_text(link);
