@@ -8,6 +8,7 @@ import shutil
 import signal
 
 import pytest
+from conftest import run
 from daemons import is_running, supervisor_of, wait_until
 
 REASON = "no longer the directory that is served"
@@ -93,6 +94,17 @@ def test_stop_ends_those_of_the_one_before(served, nodes):
     served("stop", "--root", served.root).check()
     assert not any(map(is_running, pids))
     assert set(served.files()) <= {"log"}  # of one that saw it before it was told to end
+
+
+@pytest.mark.unsanitized
+def test_stop_that_cannot_hold_a_process_says_so(served):
+    """It is not taken for one that has ended."""
+    served.start("n1")
+    served.root.rename(served.root.with_name("away"))
+    served.root.mkdir()
+    strace = ["strace", "-qq", "-o", "/dev/null", "-e", "inject=pidfd_open:error=EMFILE", served.shunt.path]
+    result = run([*strace, "stop", "--root", served.root], **served.settings)
+    assert result.status == 1 and "cannot be waited for: Too many open files (run 'kill " in result.err, result
 
 
 def test_stop_where_nothing_is_served_says_so(served):

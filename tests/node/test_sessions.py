@@ -14,7 +14,7 @@ import tempfile
 
 import manual
 import pytest
-from conftest import IS_SUPERUSER, PYTHON, environment, redirected_files
+from conftest import IS_SUPERUSER, PYTHON, environment, redirected_files, run
 from daemons import is_running, standing_still, supervisor_of, wait_until
 
 OTHER = 65534
@@ -336,6 +336,37 @@ def test_cleanup_waits_for_a_daemon_that_is_ending_by_itself(host, shunt, area):
         assert "exit_group" not in calls.read_text()
     assert cleanup.wait(30) == 0 and cleanup.stdout.read().count(": its daemon has ended") == 1
     assert not is_running(supervisor)
+
+
+def ends(host, shunt, log, call, error, number):
+    """A cleanup of all one of whose calls fails: (its result, what it sent); None: so many it does not make."""
+    words = ["strace", "-qq", "-o", log, "-e", f"trace={call},pidfd_send_signal", "-e", f"inject={call}:error={error}:when={number}"]
+    result = run([*words, shunt.path, "cleanup", "--all"], SHUNT_RUN_DIR=host.run_base)
+    text = log.read_text()
+    sent = re.findall(r"pidfd_send_signal\(\d+, (SIG\w+), .*= 0$", text, re.MULTILINE)
+    return (result, sent) if "(INJECTED)" in text else None
+
+
+@pytest.mark.unsanitized
+@pytest.mark.parametrize("call, error", [("pidfd_open", "EMFILE"), ("pidfd_open", "ENOSYS"), ("pidfd_send_signal", "EPERM"),
+                                         ("openat", "EMFILE"), ("pread64", "EIO"), ("read", "EIO")])
+def test_cleanup_kills_none_that_it_has_not_told_to_end(host, shunt, area, call, error):
+    """One of its calls fails. It ends a daemon as it should, or leaves it and says why; no file of one that serves goes."""
+    session, log = host.start(area / "one"), area / "calls"
+    for number in range(1, 200):
+        found = ends(host, shunt, log, call, error, number)
+        if found is None:
+            break
+        result, sent = found
+        assert "SIGKILL" not in sent, (number, result)
+        if is_running(session["pid"]):
+            assert sent == [] and host.of(area / "one")["pid"] == session["pid"], (number, result)
+            assert result.status != 0 and "daemon has ended" not in result.out, (number, result)
+        elif sent != [] and result.status == 0:
+            assert not os.path.exists(session["run_dir"]), (number, result)
+        if not is_running(session["pid"]):
+            session = host.start(area / "one")
+    assert 1 < number < 199
 
 
 def test_cleanup_touches_no_file_of_a_user(host, area):

@@ -157,39 +157,65 @@ static bool command_cleanup_wait(int pidfd, unsigned seconds)
     return got > 0;
 }
 
-/* A process of the session, by a descriptor, so that its number is not another's meanwhile: true, it has ended. */
-static bool command_cleanup_end(struct session_here *here, pid_t pid, int signal, unsigned seconds)
+/* 0: it has ended, or is another's by now; -ETIMEDOUT: it was told, and has not ended; another error: it could not be told. */
+static int command_cleanup_tell_process(struct session_here *here, pid_t pid, int pidfd, int signal, unsigned seconds)
+{
+    const int looked = sessions_look_again(here);
+    if (looked < 0)
+        return looked;
+    if (here->supervisor != pid && here->daemon != pid && !sessions_is_of(here, pid))
+        return 0;
+    const int code = (int)SYS4(SYS_pidfd_send_signal, pidfd, signal, NULL, 0);
+    if (code != 0)
+        return code == -ESRCH ? 0 : code;
+    return command_cleanup_wait(pidfd, seconds) ? 0 : -ETIMEDOUT;
+}
+
+/* A process of the session, by a descriptor, so that its number is not another's meanwhile. As above. */
+static int command_cleanup_end(struct session_here *here, pid_t pid, int signal, unsigned seconds)
 {
     int pidfd = pid != 0 ? (int)SYS2(SYS_pidfd_open, pid, 0) : -ESRCH;
     if (pidfd < 0)
-        return pidfd == -ESRCH;
-    sessions_look_again(here);
-    const bool is_it = here->supervisor == pid || here->daemon == pid || sessions_is_of(here, pid);
-    const bool is_told = is_it && SYS4(SYS_pidfd_send_signal, pidfd, signal, NULL, 0) == 0;
-    const bool has_ended = !is_it || (is_told && command_cleanup_wait(pidfd, seconds));
+        return pidfd == -ESRCH ? 0 : pidfd;
+    const int code = command_cleanup_tell_process(here, pid, pidfd, signal, seconds);
     close(pidfd);
-    return has_ended;
+    return code;
 }
 
 /* The supervisor passes on what it is told, and ends after its daemon. One that hangs is killed: what it served is on disk, and
- * the next one reads it from there. */
-static bool command_cleanup_stop(struct session_here *here)
+ * the next one reads it from there. One that could not be told does not hang. As above. */
+static int command_cleanup_stop(struct session_here *here)
 {
     const pid_t first = here->supervisor != 0 ? here->supervisor : here->daemon;
-    if (command_cleanup_end(here, first, SIGTERM, CLEANUP_PATIENCE)) {
-        sessions_look_again(here);
-        if (here->daemon == 0 && here->supervisor == 0)
-            return true;
-    }
-    return command_cleanup_end(here, here->supervisor, SIGKILL, CLEANUP_KILLED) &&
-           command_cleanup_end(here, here->daemon, SIGKILL, CLEANUP_KILLED);
+    int code = command_cleanup_end(here, first, SIGTERM, CLEANUP_PATIENCE);
+    const bool hangs = code == -ETIMEDOUT;
+    if (code == 0 || hangs)
+        code = sessions_look_again(here);
+    if (code < 0 || (!hangs && here->daemon == 0 && here->supervisor == 0))
+        return code;
+    code = command_cleanup_end(here, here->supervisor, SIGKILL, CLEANUP_KILLED);
+    return code != 0 ? code : command_cleanup_end(here, here->daemon, SIGKILL, CLEANUP_KILLED);
+}
+
+static void command_cleanup_complain(const struct session_here *here, int pid, int code)
+{
+    if (code == -ETIMEDOUT)
+        error_report("%s: process %d does not end (its file system may hang; look at /proc/%d/stack)",
+                     command_cleanup_name(here), pid, pid);
+    else if (code == -EPERM || code == -EACCES)
+        error_report("%s: process %d cannot be ended: %s (run this again as its user, or as root)", command_cleanup_name(here),
+                     pid, strerror(-code));
+    else
+        error_report("%s: process %d cannot be ended: %s (run this again, or 'kill %d')", command_cleanup_name(here), pid,
+                     strerror(-code), pid);
 }
 
 static void command_cleanup_stop_daemon(struct cleanup *cleanup, struct session_here *here)
 {
-    if (!command_cleanup_stop(here)) {
-        error_report("%s: process %d does not end (its file system may hang; look at /proc/%d/stack)",
-                     command_cleanup_name(here), (int)here->daemon, (int)here->daemon);
+    const pid_t pid = here->daemon != 0 ? here->daemon : here->supervisor;
+    const int code = command_cleanup_stop(here);
+    if (code != 0) {
+        command_cleanup_complain(here, (int)pid, code);
         cleanup->failed = true;
         return;
     }
@@ -203,11 +229,11 @@ static void command_cleanup_stop_daemon(struct cleanup *cleanup, struct session_
 static bool command_cleanup_is_over(const struct cleanup *cleanup, const struct session_here *here)
 {
     const char *job = here->about.job;
-    const pid_t other = sessions_other_job(here);
     if (cleanup->all)
         return true;
     if (*job == '\0' || (cleanup->job == NULL && !job_state_has_ended(here->about.scheduler, job)))
         return false;
+    const pid_t other = sessions_other_job(here);
     if (other != 0) {
         describe_print(command_cleanup_name(here));
         printf(": left as it is, since process %d of user %s, which is not of job %s, uses it\n", (int)other,

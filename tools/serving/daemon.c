@@ -238,16 +238,21 @@ static pid_t daemon_who_ends(const struct stopping *stopping)
     return supervisor != 0 ? supervisor : session_lives(stopping->member) == 1 ? stopping->member->pid : 0;
 }
 
+/* 0: it has ended. */
+static int daemon_cannot_wait(pid_t pid, int error)
+{
+    if (error == -ESRCH)
+        return 0;
+    error_report("process %d: cannot be waited for: %s (run 'kill %d')", (int)pid, strerror(-error), (int)pid);
+    return -1;
+}
+
 static int daemon_stop_process(const struct stopping *stopping)
 {
     pid_t pid = daemon_who_ends(stopping);
     int pidfd = pid != 0 ? (int)SYS2(SYS_pidfd_open, pid, 0) : -ESRCH;
-    if (pidfd == -ESRCH)
-        return 0;
-    if (pidfd < 0) {
-        error_report("process %d: cannot be waited for: %s (run 'kill %d')", (int)pid, strerror(-pidfd), (int)pid);
-        return -1;
-    }
+    if (pidfd < 0)
+        return daemon_cannot_wait(pid, pidfd);
     /* Now that the descriptor holds the process, its number cannot become another's: is it still the one? */
     int answer = daemon_who_ends(stopping) == pid ? daemon_end_process(pidfd, stopping) : 0;
     close(pidfd);
@@ -335,7 +340,7 @@ static int daemon_stop_leftover(void *root, pid_t pid, const char *run_dir)
     snprintf(member.run_dir, sizeof member.run_dir, "%s", run_dir);
     int pidfd = (int)SYS2(SYS_pidfd_open, pid, 0);
     if (pidfd < 0)
-        return 0;
+        return daemon_cannot_wait(pid, pidfd);
     int answer = daemon_end_process(pidfd, &stopping);
     close(pidfd);
     return answer;

@@ -39,35 +39,37 @@ const char *sessions_state(enum session_state state)
 
 /* A process. */
 
-/* What /proc/PID/status says of a process; false: it is gone. The directory's owner does not do for its user: that is root for
- * a process that may not be traced. */
-static bool sessions_read_process(pid_t pid, bool *is_shuntd, uid_t *uid, uint64_t *memory)
+/* What /proc/PID/status says of a process: 1; 0: it is gone; -errno: it cannot be told. The directory's owner does not do for
+ * its user: that is root for a process that may not be traced. */
+static int sessions_read_process(pid_t pid, bool *is_shuntd, uid_t *uid, uint64_t *memory)
 {
     char path[64], text[4096];
     unsigned real = 0;
     unsigned long long kib = 0;
     snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
-    ssize_t length = pid > 0 ? disk_read(AT_FDCWD, path, text, sizeof text - 1) : -1;
+    ssize_t length = pid > 0 ? disk_read(AT_FDCWD, path, text, sizeof text - 1) : 0;
     if (length <= 0)
-        return false;
+        return disk_look_failure((int)length);
     text[length] = '\0';
     const char *user = strstr(text, "\nUid:"), *anonymous = strstr(text, "\nRssAnon:");
     /* One that was killed has a number until somebody asks how it ended. */
     if (user == NULL || sscanf(user, "\nUid: %u", &real) != 1 || strstr(text, "\nState:\tZ") != NULL)
-        return false;
+        return 0;
     *is_shuntd = strncmp(text, "Name:\tshuntd\n", 13) == 0;
     if (anonymous == NULL || sscanf(anonymous, "\nRssAnon: %llu", &kib) != 1)
         kib = 0;
     *uid = real;
     *memory = (uint64_t)kib * 1024;
-    return true;
+    return 1;
 }
 
-static bool sessions_is_shuntd(pid_t pid, uid_t uid, uint64_t *memory)
+/* 1, 0 or -errno. */
+static int sessions_is_shuntd(pid_t pid, uid_t uid, uint64_t *memory)
 {
     uid_t real;
     bool is_shuntd;
-    return sessions_read_process(pid, &is_shuntd, &real, memory) && is_shuntd && real == uid;
+    const int code = sessions_read_process(pid, &is_shuntd, &real, memory);
+    return code <= 0 ? code : is_shuntd && real == uid;
 }
 
 /* The first of all processes that is_one, 0: none is. -errno: they cannot be listed. */
@@ -92,7 +94,7 @@ static pid_t sessions_find_process(bool (*is_one)(void *context, pid_t pid), voi
 bool sessions_is_of(const struct session_here *here, pid_t pid)
 {
     uint64_t memory;
-    return here->is_described && sessions_is_shuntd(pid, here->uid, &memory) &&
+    return here->is_described && sessions_is_shuntd(pid, here->uid, &memory) > 0 &&
            leftover_serves(pid, here->about.root, here->about.node);
 }
 
@@ -117,7 +119,8 @@ static bool sessions_is_its_daemon(void *context, pid_t pid)
 {
     const struct sessions_search *search = context;
     uint64_t memory;
-    return sessions_is_shuntd(pid, search->here->uid, &memory) && sessions_may_be_of(search->sessions, search->here, pid);
+    const int is_shuntd = sessions_is_shuntd(pid, search->here->uid, &memory);
+    return is_shuntd < 0 || (is_shuntd > 0 && sessions_may_be_of(search->sessions, search->here, pid));
 }
 
 /* Where it cannot be told, it may be. */
@@ -155,8 +158,9 @@ static bool sessions_is_foreign_client(void *context, pid_t pid)
     uint64_t memory;
     bool is_shuntd;
     uid_t real;
-    return sessions_read_process(pid, &is_shuntd, &real, &memory) && !is_shuntd && real == search->here->uid &&
-           sessions_is_of_other_job(pid, search->here, search->environment);
+    const int code = sessions_read_process(pid, &is_shuntd, &real, &memory);
+    return code < 0 || (code > 0 && !is_shuntd && real == search->here->uid &&
+                        sessions_is_of_other_job(pid, search->here, search->environment));
 }
 
 pid_t sessions_other_job(const struct session_here *here)
@@ -192,7 +196,7 @@ static void sessions_read_clients(struct session_here *here, int fd, const struc
     }
 }
 
-static enum session_state sessions_read_state(struct session_here *here, const struct channel *head)
+static enum session_state sessions_state_of(struct session_here *here, const struct channel *head, int *error)
 {
     uint64_t ignored;
     if (!channel_is_known(head))
@@ -201,9 +205,12 @@ static enum session_state sessions_read_state(struct session_here *here, const s
         return SESSIONS_ENDED;
     if (head->pid_namespace != request_pid_namespace())
         return channel_is_alive(head) ? SESSIONS_CONTAINER : SESSIONS_ENDED;
-    if (sessions_is_shuntd(channel_daemon(head), here->uid, &here->daemon_bytes))
+    const int daemon = sessions_is_shuntd(channel_daemon(head), here->uid, &here->daemon_bytes);
+    const int supervisor = sessions_is_shuntd(head->supervisor, here->uid, &ignored);
+    *error = daemon < 0 ? daemon : supervisor < 0 ? supervisor : 0;
+    if (daemon > 0)
         here->daemon = channel_daemon(head);
-    if (sessions_is_shuntd(head->supervisor, here->uid, &ignored))
+    if (supervisor > 0)
         here->supervisor = head->supervisor;
     return here->daemon != 0 ? SESSIONS_SERVES : here->supervisor != 0 ? SESSIONS_RESTARTS : SESSIONS_ENDED;
 }
@@ -222,7 +229,7 @@ static int sessions_read_channel(struct session_here *here, int directory)
     if (got < 0)
         error = disk_look_failure(-errno);
     if (got == (ssize_t)SESSIONS_HEAD)
-        here->state = sessions_read_state(here, head);
+        here->state = sessions_state_of(here, head, &error);
     if (here->state == SESSIONS_SERVES)
         sessions_read_clients(here, fd, head);
     if (fd >= 0)
@@ -267,12 +274,14 @@ static int sessions_read(struct session_here *here)
     return error < 0 ? error : is_one;
 }
 
-void sessions_look_again(struct session_here *here)
+int sessions_look_again(struct session_here *here)
 {
-    if (sessions_read(here) <= 0) {
+    const int code = sessions_read(here);
+    if (code <= 0) {
         here->state = SESSIONS_ENDED;
         here->daemon = here->supervisor = 0;
     }
+    return code < 0 ? code : 0;
 }
 
 /* All of them. */

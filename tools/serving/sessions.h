@@ -48,8 +48,8 @@ struct sessions {
  * sessions_finish is to be called. */
 int sessions_look(struct sessions *, uid_t user);
 void sessions_finish(struct sessions *);
-/* Looks at one again: where its daemon is now. */
-void sessions_look_again(struct session_here *);
+/* Looks at one again: where its daemon is now. 0, or -errno: it cannot be told. */
+int sessions_look_again(struct session_here *);
 /* Is that process a shuntd of its user, for its root and node? Also when its channel says so no more, since it is about to end.
  */
 bool sessions_is_of(const struct session_here *, pid_t);
