@@ -189,3 +189,34 @@ def test_an_interface_that_is_not_there(shunt):
 def test_a_root_that_is_not_there(shunt, area):
     result = shunt("doctor", "--root", area / "nowhere")
     assert result.status == 2 and "does not exist" in result.err
+
+
+# What is said of a call that failed says nothing of what is there, and what to do fits the error.
+FITS = {"EIO": "look at that file system, and run this again", "EMFILE": "end other processes, or raise their limits, and run this again"}
+NOT_SO = ["install the libraries", "seccomp profile", "load the module", "not in /proc", "has no rename", "hard links do not work", "no address",
+          "inode numbers change", "not a directory", "allow TCP", "install fuse3", "a file system of this host", "another file system"]
+FAILING = [("statx", "EIO"), ("linkat", "EIO"), ("renameat2", "EIO"), ("renameat", "EIO"), ("newfstatat", "EIO"), ("fstatfs", "EIO"), ("statfs", "EIO"),
+           ("pipe2", "EMFILE"), ("pidfd_open", "EMFILE"), ("openat", "EMFILE"), ("socket", "EMFILE"), ("mkdir", "EIO")]
+
+
+@pytest.mark.unsanitized
+@pytest.mark.parametrize("call, error", FAILING)
+def test_a_call_that_fails(shunt, root, area, call, error):
+    """Each of a kind in turn. All that is said to be well has been looked at."""
+    log, told = area / "calls", 0
+    words = [shunt.path, "doctor", "--json", "--root", root, "--host", "127.0.0.1"]
+    well = json.loads(run(words, SHUNT_FABRIC="tcp").out)
+    for number in range(1, 120):
+        result = run(["strace", "-f", "-qq", "-o", log, "-e", f"trace={call}", "-e", f"inject={call}:error={error}:when={number}", *words],
+                     SHUNT_FABRIC="tcp")
+        if "(INJECTED)" not in log.read_text():
+            break
+        if not result.out.startswith("["):
+            continue  # the loader's, or the root was not found
+        for one in [one for one in json.loads(result.out) if one not in well and "shared object" not in one["message"]]:  # the loader's words
+            told += 1
+            assert not any(word in one["message"] for word in NOT_SO), (number, one)
+            if one["finding"] != "ok":  # else it was done in another way
+                assert FITS[error] in one["message"] or "check it with 'shuntd --version'" in one["message"], (number, one)
+        assert os.listdir(root) == []
+    assert told > 0

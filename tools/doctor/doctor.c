@@ -2,11 +2,16 @@
  * SPDX-FileCopyrightText: The shunt authors */
 #include "doctor/doctor.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <sys/vfs.h>
+#include <unistd.h>
 
 #include "cli/describe.h"
+#include "union/disk.h"
 
 void doctor_begin(struct doctor *doctor, bool as_json)
 {
@@ -19,6 +24,40 @@ void doctor_end(struct doctor *doctor)
 {
     if (doctor->as_json)
         json_close(&doctor->json, ']');
+}
+
+const char *doctor_remedy(int error, const char *other)
+{
+    switch (-error) {
+    case EMFILE:
+    case ENFILE:
+    case EAGAIN:
+    case ENOMEM:
+    case ENOBUFS:
+        return "end other processes, or raise their limits, and run this again";
+    case EIO:
+    case ESTALE:
+    case ETIMEDOUT:
+    case ESHUTDOWN:
+    case ENOTCONN:
+        return "look at that file system, and run this again";
+    case ENOSPC:
+    case EDQUOT:
+        return "make room there, and run this again";
+    default:
+        return other;
+    }
+}
+
+int doctor_has_server(const char *path)
+{
+    struct statfs fs;
+    const int directory = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (directory < 0)
+        return -errno;
+    const int has_server = fstatfs(directory, &fs) != 0 ? -errno : disk_has_server(directory);
+    close(directory);
+    return has_server;
 }
 
 void doctor_say(struct doctor *doctor, enum doctor_finding finding, const char *check, const char *format, ...)

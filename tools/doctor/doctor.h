@@ -24,6 +24,12 @@ void doctor_end(struct doctor *);
 void doctor_say(struct doctor *, enum doctor_finding, const char *check, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
+/* What to do about an error (-errno) that says nothing of what was looked for, since this host or a file system was short of
+ * something, or failed; else `other`. */
+const char *doctor_remedy(int error, const char *other);
+/* Is the file system of that directory another host's? 1; 0; -errno: it cannot be told. */
+int doctor_has_server(const char *path);
+
 /* doctor_host.c: kernel, libc, run directory, shuntd, preload, FUSE. */
 void doctor_check_host(struct doctor *);
 /* doctor_root.c: a directory, its file system and its mount. It makes a directory of its own there, and removes it. */

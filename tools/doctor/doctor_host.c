@@ -45,9 +45,8 @@ static void doctor_check_kernel(struct doctor *doctor)
         doctor_say(doctor, DOCTOR_PROBLEM, "kernel", "version %s of Linux is too old (use a host with 5.3 or later)",
                    host.release);
     else if (pidfd < 0)
-        doctor_say(doctor, DOCTOR_PROBLEM, "kernel",
-                   "version %s of Linux: pidfd_open is refused: %s (allow it in the container's seccomp profile)", host.release,
-                   strerror(-pidfd));
+        doctor_say(doctor, DOCTOR_PROBLEM, "kernel", "version %s of Linux: pidfd_open is refused: %s (%s)", host.release,
+                   strerror(-pidfd), doctor_remedy(pidfd, "allow it in the container's seccomp profile"));
     else
         doctor_say(doctor, DOCTOR_OK, "kernel", "version %s of Linux has all calls that are needed", host.release);
 }
@@ -72,8 +71,12 @@ static bool doctor_check_own_directory(struct doctor *doctor, const char *base)
     if (!text_ok(&t))
         return false;
     own[t.length - 1] = '\0'; /* a slash, with which a link would be followed */
-    if (lstat(own, &stat) != 0)
-        return true;
+    if (lstat(own, &stat) != 0) {
+        if (errno != ENOENT)
+            doctor_say(doctor, DOCTOR_PROBLEM, "run dir", "%s: cannot be looked at: %s (%s)", own, strerror(errno),
+                       doctor_remedy(-errno, "set SHUNT_RUN_DIR to another directory"));
+        return errno == ENOENT;
+    }
     if (S_ISDIR(stat.st_mode) && stat.st_uid == geteuid() && (stat.st_mode & 077) == 0)
         return true;
     if (S_ISDIR(stat.st_mode) && stat.st_uid == geteuid())
@@ -89,13 +92,12 @@ static bool doctor_check_own_directory(struct doctor *doctor, const char *base)
 static void doctor_check_room(struct doctor *doctor, const char *base)
 {
     struct statvfs room;
-    const int directory = open(base, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    const bool has_server = directory >= 0 && disk_has_server(directory);
-    if (directory >= 0)
-        close(directory);
-    if (statvfs(base, &room) != 0) {
-        doctor_say(doctor, DOCTOR_PROBLEM, "run dir", "%s: cannot be measured: %s (set SHUNT_RUN_DIR to another directory)",
-                   base, strerror(errno));
+    const int has_server = doctor_has_server(base), error = statvfs(base, &room) != 0 ? -errno
+                                                            : has_server < 0          ? has_server
+                                                                                      : 0;
+    if (error != 0) {
+        doctor_say(doctor, DOCTOR_PROBLEM, "run dir", "%s: cannot be measured: %s (%s)", base, strerror(-error),
+                   doctor_remedy(error, "set SHUNT_RUN_DIR to another directory"));
         return;
     }
     const unsigned long long bytes = (unsigned long long)room.f_bavail * room.f_frsize, mib = bytes >> 20;
@@ -116,15 +118,26 @@ static void doctor_check_room(struct doctor *doctor, const char *base)
         doctor_say(doctor, DOCTOR_OK, "run dir", "%s: %llu MiB are free", base, mib);
 }
 
-static void doctor_check_run_dir(struct doctor *doctor, const struct config *config)
+/* 0 or -errno. */
+static int doctor_may_make_in(const char *base)
 {
     struct stat stat_of;
+    if (stat(base, &stat_of) != 0)
+        return -errno;
+    if (!S_ISDIR(stat_of.st_mode))
+        return -ENOTDIR;
+    return access(base, W_OK | X_OK) != 0 ? -errno : 0;
+}
+
+static void doctor_check_run_dir(struct doctor *doctor, const struct config *config)
+{
     const char *base = config->run_base;
+    const int code = doctor_may_make_in(base);
     if (config->bad != NULL && strcmp(config->bad, "SHUNT_RUN_DIR") == 0)
         doctor_say(doctor, DOCTOR_PROBLEM, "run dir", "SHUNT_RUN_DIR: not an absolute path (set it to one, or unset it)");
-    else if (stat(base, &stat_of) != 0 || !S_ISDIR(stat_of.st_mode) || access(base, W_OK | X_OK) != 0)
-        doctor_say(doctor, DOCTOR_PROBLEM, "run dir",
-                   "%s: no directory can be made in it: %s (set SHUNT_RUN_DIR to a local directory)", base, strerror(errno));
+    else if (code != 0)
+        doctor_say(doctor, DOCTOR_PROBLEM, "run dir", "%s: no directory can be made in it: %s (%s)", base, strerror(-code),
+                   doctor_remedy(code, "set SHUNT_RUN_DIR to a local directory"));
     else if (doctor_check_own_directory(doctor, base))
         doctor_check_room(doctor, base);
 }
@@ -137,17 +150,25 @@ static bool doctor_check_settings(struct doctor *doctor)
     return bad == NULL;
 }
 
-/* A command's first line of standard output or error, and its exit status; -1: it could not be run, or was killed. */
+/* A command's first line of standard output or error, and its exit status; 128 and the signal; -errno, with its words as the
+ * line: no process could be started. */
 static int doctor_run(char *const *words, const char *preload, char *line, size_t size)
 {
     int ends[2], status = 0;
     size_t length = 0;
     char rest[256];
-    line[0] = '\0';
-    if (pipe2(ends, O_CLOEXEC) != 0)
-        return -1;
+    const bool has_pipe = pipe2(ends, O_CLOEXEC) == 0;
     fflush(NULL);
-    pid_t child = fork();
+    pid_t child = has_pipe ? fork() : -1;
+    if (child < 0) {
+        const int error = errno;
+        snprintf(line, size, "%s", strerror(error));
+        if (has_pipe) {
+            close(ends[0]);
+            close(ends[1]);
+        }
+        return -error;
+    }
     if (child == 0) {
         launch_without_shim();
         if (preload != NULL)
@@ -166,20 +187,25 @@ static int doctor_run(char *const *words, const char *preload, char *line, size_
     close(ends[0]);
     line[length] = '\0';
     line[strcspn(line, "\n")] = '\0';
-    if (child < 0 || waitpid(child, &status, 0) != child || !WIFEXITED(status))
-        return -1;
-    return WEXITSTATUS(status);
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+        continue;
+    if (WIFSIGNALED(status))
+        snprintf(line, size, "killed by signal %d", WTERMSIG(status));
+    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
 static void doctor_check_daemon(struct doctor *doctor)
 {
     char program[PATH_MAX], line[1024];
     char *const words[] = {program, "--version", NULL};
-    if (places_daemon(program) < 0)
+    const bool is_found = places_daemon(program) == 0;
+    const int status = is_found ? doctor_run(words, NULL, line, sizeof line) : 0;
+    if (!is_found)
         doctor_say(doctor, DOCTOR_PROBLEM, "shuntd", "not found next to the shunt command (build or install shunt as a whole)");
-    else if (doctor_run(words, NULL, line, sizeof line) != 0)
-        doctor_say(doctor, DOCTOR_PROBLEM, "shuntd", "%s: cannot be run: %s (install the libraries that it needs)", program,
-                   line);
+    else if (status != 0)
+        doctor_say(doctor, DOCTOR_PROBLEM, "shuntd", "%s: cannot be run: %s (%s)", program, line,
+                   doctor_remedy(status, status == LAUNCH_NOT_FOUND ? "install the libraries that it needs"
+                                                                    : "check it with 'shuntd --version'"));
     else if (strcmp(line, "shuntd " SHUNT_VERSION) != 0)
         doctor_say(doctor, DOCTOR_PROBLEM, "shuntd", "%s: %s, while this is shunt " SHUNT_VERSION " (install shunt as a whole)",
                    program, line);
@@ -197,7 +223,8 @@ static void doctor_check_preload(struct doctor *doctor)
     if (preload == NULL)
         doctor_say(doctor, DOCTOR_PROBLEM, "preload", "the library cannot be preloaded (install shunt as a whole)");
     else if (status != 0)
-        doctor_say(doctor, DOCTOR_PROBLEM, "preload", "%s: not loaded into a program: %s (check it with 'ldd')", preload, line);
+        doctor_say(doctor, DOCTOR_PROBLEM, "preload", "%s: not loaded into a program: %s (%s)", preload, line,
+                   doctor_remedy(status, "check it with 'ldd'"));
     else
         doctor_say(doctor, DOCTOR_OK, "preload", "%s: loaded into a test process", preload);
     free(preload);
@@ -208,16 +235,19 @@ static void doctor_check_fuse(struct doctor *doctor)
 {
     char version[256];
     char *const words[] = {"fusermount3", "-V", NULL};
+    int status = 0;
     const int device = open("/dev/fuse", O_RDWR | O_CLOEXEC);
     const int error = device < 0 ? errno : 0;
     if (device >= 0)
         close(device);
     if (error)
         doctor_say(doctor, DOCTOR_WARNING, "fuse",
-                   "/dev/fuse: cannot be opened, so 'shunt mount' has nothing to mount with: %s "
-                   "(load the module fuse, or have the device made, with mode 666)",
-                   strerror(error));
-    else if (capture(words, version, sizeof version) != 0)
+                   "/dev/fuse: cannot be opened, so 'shunt mount' has nothing to mount with: %s (%s)", strerror(error),
+                   doctor_remedy(-error, "load the module fuse, or have the device made, with mode 666"));
+    else if ((status = capture(words, version, sizeof version)) < 0)
+        doctor_say(doctor, DOCTOR_WARNING, "fuse", "fusermount3: cannot be run: %s (%s)", strerror(-status),
+                   doctor_remedy(status, "check it with 'fusermount3 -V'"));
+    else if (status != 0)
         doctor_say(doctor, DOCTOR_WARNING, "fuse",
                    "fusermount3: not found, so 'shunt mount' works for root alone (install fuse3)");
     else

@@ -40,8 +40,11 @@ static void doctor_check_interfaces(struct doctor *doctor, const char *wanted)
     char address[NI_MAXHOST], list[1024] = "";
     size_t length = 0;
     bool has_wanted = false;
-    if (getifaddrs(&all) != 0)
-        all = NULL;
+    if (getifaddrs(&all) != 0) {
+        doctor_say(doctor, DOCTOR_WARNING, "network", "the addresses of this host cannot be listed: %s (%s)", strerror(errno),
+                   doctor_remedy(-errno, "allow AF_NETLINK in the container's seccomp profile"));
+        return;
+    }
     for (const struct ifaddrs *one = all; one != NULL; one = one->ifa_next) {
         if (one->ifa_addr == NULL || (one->ifa_addr->sa_family != AF_INET && one->ifa_addr->sa_family != AF_INET6))
             continue;
@@ -62,21 +65,27 @@ static void doctor_check_interfaces(struct doctor *doctor, const char *wanted)
         doctor_say(doctor, DOCTOR_OK, "network", "addresses of this host: %s", length > 0 ? list : wanted);
 }
 
-/* 0: it answers, if only to say that nothing listens there. */
-static int doctor_connect(const struct addrinfo *to)
+/* The end of what is under way: 0, or what it says. */
+static int doctor_connected(int fd)
 {
-    int error = 0, fd = socket(to->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    int error = 0;
     socklen_t size = sizeof error;
     struct pollfd done = {.fd = fd, .events = POLLOUT};
+    const int ready = poll(&done, 1, DOCTOR_PATIENCE);
+    if (ready <= 0)
+        return ready == 0 ? ETIMEDOUT : errno;
+    return getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) == 0 ? error : errno;
+}
+
+/* 0: it answers, if only to say that nothing listens there. `was_tried`: else this host is at fault. */
+static int doctor_connect(const struct addrinfo *to, bool *was_tried)
+{
+    int error = 0, fd = socket(to->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    *was_tried = fd >= 0;
     if (fd < 0)
         return -errno;
-    if (connect(fd, to->ai_addr, to->ai_addrlen) != 0) {
-        error = errno;
-        if (error == EINPROGRESS)
-            error = poll(&done, 1, DOCTOR_PATIENCE) <= 0                       ? ETIMEDOUT
-                    : getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) == 0 ? error
-                                                                               : errno;
-    }
+    if (connect(fd, to->ai_addr, to->ai_addrlen) != 0)
+        error = errno == EINPROGRESS ? doctor_connected(fd) : errno;
     close(fd);
     return error == ECONNREFUSED ? 0 : -error;
 }
@@ -86,7 +95,14 @@ static void doctor_check_host_named(struct doctor *doctor, const char *host)
     struct addrinfo *all = NULL;
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
     char address[NI_MAXHOST];
+    bool was_tried = false;
     int error = getaddrinfo(host, DOCTOR_PORT, &hints, &all);
+    if (error == EAI_SYSTEM || error == EAI_MEMORY) {
+        const int code = error == EAI_MEMORY ? -ENOMEM : -errno;
+        doctor_say(doctor, DOCTOR_PROBLEM, "network", "host %s: its address cannot be looked for: %s (%s)", host,
+                   strerror(-code), doctor_remedy(code, "run this again"));
+        return;
+    }
     if (error != 0) {
         doctor_say(doctor, DOCTOR_PROBLEM, "network", "host %s: its name has no address: %s (check /etc/hosts and DNS)", host,
                    gai_strerror(error));
@@ -95,10 +111,13 @@ static void doctor_check_host_named(struct doctor *doctor, const char *host)
     int code = -EHOSTUNREACH;
     for (const struct addrinfo *one = all; one != NULL && code != 0; one = one->ai_next) {
         doctor_address_text(one->ai_addr, address);
-        code = doctor_connect(one);
+        code = doctor_connect(one, &was_tried);
     }
     if (code == 0)
         doctor_say(doctor, DOCTOR_OK, "network", "host %s: answers at %s", host, address);
+    else if (!was_tried)
+        doctor_say(doctor, DOCTOR_PROBLEM, "network", "host %s: cannot be tried at %s: %s (%s)", host, address, strerror(-code),
+                   doctor_remedy(code, "allow sockets in the container's seccomp profile"));
     else
         doctor_say(doctor, DOCTOR_PROBLEM, "network",
                    "host %s: does not answer at %s: %s (allow TCP between the hosts of a job, at all ports above 1023)", host,

@@ -53,20 +53,23 @@ static bool doctor_take_mount(char *line, const struct statx *stat, struct docto
     return true;
 }
 
-static bool doctor_find_mount(const char *root, struct doctor_mount *mount)
+/* 1, 0: it is not there, or -errno. */
+static int doctor_find_mount(const char *root, struct doctor_mount *mount)
 {
     struct statx stat;
     char *line = NULL;
     size_t size = 0;
     bool found = false;
-    FILE *mounts = fopen("/proc/self/mountinfo", "re");
-    if (mounts != NULL && sys_statx(AT_FDCWD, root, 0, STATX_TYPE | STATX_MNT_ID, &stat) == 0)
-        while (getline(&line, &size, mounts) > 0) /* the last one covers the others */
-            found |= doctor_take_mount(line, &stat, mount);
+    const int code = sys_statx(AT_FDCWD, root, 0, STATX_TYPE | STATX_MNT_ID, &stat);
+    FILE *mounts = code == 0 ? fopen("/proc/self/mountinfo", "re") : NULL;
+    if (mounts == NULL)
+        return code != 0 ? code : -errno;
+    while (getline(&line, &size, mounts) > 0) /* the last one covers the others */
+        found |= doctor_take_mount(line, &stat, mount);
+    const bool failed = ferror(mounts) != 0;
     free(line);
-    if (mounts != NULL)
-        fclose(mounts);
-    return found;
+    fclose(mounts);
+    return failed ? -EIO : found;
 }
 
 static bool doctor_has_option(const struct doctor_mount *mount, const char *option)
@@ -87,11 +90,11 @@ static bool doctor_keeps_names(const struct doctor_mount *mount)
 static void doctor_check_mount(struct doctor *doctor, const char *root)
 {
     struct doctor_mount mount = {{0}, {0}};
-    const int directory = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    const bool has_server = directory >= 0 && disk_has_server(directory);
-    if (directory >= 0)
-        close(directory);
-    if (!doctor_find_mount(root, &mount))
+    const int has_server = doctor_has_server(root), found = has_server < 0 ? has_server : doctor_find_mount(root, &mount);
+    if (found < 0)
+        doctor_say(doctor, DOCTOR_PROBLEM, "mount", "%s: its mount cannot be looked at: %s (%s)", root, strerror(-found),
+                   doctor_remedy(found, "mount /proc"));
+    else if (found == 0)
         doctor_say(doctor, DOCTOR_WARNING, "mount", "%s: its mount is not in /proc/self/mountinfo", root);
     else if (doctor_has_option(&mount, "ro"))
         doctor_say(doctor, DOCTOR_PROBLEM, "mount", "%s: %s, mounted read-only (remount it writable, or read with 'shunt ls')",
@@ -116,26 +119,50 @@ struct doctor_trial {
     bool has_noreplace;
 };
 
+/* The file's inode number, by that name. 0 or -errno. */
+static int doctor_try_number(int top, const char *name, struct doctor_trial *trial, uint64_t *number)
+{
+    struct statx stat;
+    const int code = sys_statx(top, name, 0, STATX_INO, &stat);
+    if (code != 0)
+        trial->step = "a file cannot be looked at";
+    *number = stat.stx_ino;
+    return code;
+}
+
+static int doctor_try_noreplace(int top, struct doctor_trial *trial)
+{
+    trial->step = "a file cannot be renamed";
+    trial->has_noreplace = renameat2(top, "b", top, "d", RENAME_NOREPLACE) == 0;
+    return trial->has_noreplace || errno == EINVAL || errno == ENOSYS || errno == EOPNOTSUPP ? 0 : -errno;
+}
+
 static int doctor_try(int top, struct doctor_trial *trial)
 {
-    struct statx before, after;
+    uint64_t before, after;
     trial->step = "a file cannot be made";
     int code = disk_write_new(top, "a", "shunt", 5, 0600);
-    if (code == 0)
-        code = sys_statx(top, "a", 0, STATX_INO, &before);
-    if (code != 0)
+    if (code != 0 || (code = doctor_try_number(top, "a", trial, &before)) != 0)
         return code;
-    trial->step = "hard links do not work";
-    if (linkat(top, "a", top, "b", 0) != 0)
-        return -errno;
+    if (linkat(top, "a", top, "b", 0) != 0) {
+        const int error = errno;
+        const bool is_missing = error == EPERM || error == EOPNOTSUPP || error == ENOSYS || error == EMLINK;
+        trial->step = is_missing ? "hard links do not work" : "a hard link cannot be made";
+        return -error;
+    }
     trial->step = "a file cannot be renamed";
-    if (renameat(top, "a", top, "c") != 0 || sys_statx(top, "c", 0, STATX_INO, &after) != 0)
+    if (renameat(top, "a", top, "c") != 0)
         return -errno;
-    trial->step = "inode numbers change";
-    if (before.stx_ino != after.stx_ino || sys_statx(top, "b", 0, STATX_INO, &after) != 0 || before.stx_ino != after.stx_ino)
-        return -ESTALE;
-    trial->has_noreplace = renameat2(top, "b", top, "d", RENAME_NOREPLACE) == 0;
-    return 0;
+    static const char *const names[] = {"c", "b"};
+    for (size_t i = 0; i < 2; i++) {
+        if ((code = doctor_try_number(top, names[i], trial, &after)) != 0)
+            return code;
+        if (before != after) {
+            trial->step = "inode numbers change";
+            return -ENOTSUP;
+        }
+    }
+    return doctor_try_noreplace(top, trial);
 }
 
 static void doctor_remove_trial(int top, const char *path)
@@ -155,6 +182,7 @@ static void doctor_try_in(const char *root, struct doctor_trial *trial)
         trial->code = -errno;
         return;
     }
+    trial->step = "a directory cannot be opened";
     int top = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     trial->code = top < 0 ? -errno : doctor_try(top, trial);
     doctor_remove_trial(top, path);
@@ -214,9 +242,8 @@ static void doctor_check_calls(struct doctor *doctor, const char *root)
     struct doctor_trial trial;
     doctor_try_apart(root, &trial);
     if (trial.code != 0)
-        doctor_say(doctor, DOCTOR_PROBLEM, "file system",
-                   "%s: %s: %s (use a directory that you may write to, on another file system)", root, trial.step,
-                   strerror(-trial.code));
+        doctor_say(doctor, DOCTOR_PROBLEM, "file system", "%s: %s: %s (%s)", root, trial.step, strerror(-trial.code),
+                   doctor_remedy(trial.code, "use a directory that you may write to, on another file system"));
     else if (!trial.has_noreplace)
         doctor_say(doctor, DOCTOR_WARNING, "file system",
                    "%s: has no rename that replaces nothing, so that an export looks at each name before it renames a file "
@@ -230,9 +257,13 @@ static void doctor_check_calls(struct doctor *doctor, const char *root)
 void doctor_check_root(struct doctor *doctor, const char *root)
 {
     struct stat stat_of;
+    const int error = stat(root, &stat_of) != 0 ? errno : 0;
     if (strcmp(root, "/") == 0)
         doctor_say(doctor, DOCTOR_PROBLEM, "root", "%s: cannot be a root (give the directory to be shared)", root);
-    else if (stat(root, &stat_of) != 0 || !S_ISDIR(stat_of.st_mode))
+    else if (error != 0 && error != ENOENT && error != ENOTDIR)
+        doctor_say(doctor, DOCTOR_PROBLEM, "root", "%s: cannot be looked at: %s (%s)", root, strerror(error),
+                   doctor_remedy(-error, "use a directory that you may enter"));
+    else if (error != 0 || !S_ISDIR(stat_of.st_mode))
         doctor_say(doctor, DOCTOR_PROBLEM, "root", "%s: not a directory (make it first)", root);
     else {
         doctor_check_mount(doctor, root);
