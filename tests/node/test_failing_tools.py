@@ -160,6 +160,34 @@ def test_careful_export_is_told_an_error(failing, area, call, error):
     assert scene.fail_each(area / "calls", call, error) > 0
 
 
+@pytest.mark.parametrize("call", ["linkat", "unlinkat"])
+def test_careful_export_where_a_loser_has_both_names(failing, area, call):
+    """Or cannot be taken aside: both files are kept, and no other program is blamed. Which of them loses a link may have changed."""
+    scene, log = failing(["export", "--careful"], within=WITHOUT_NOREPLACE), area / "calls"
+    told = 0
+    for number in range(1, 60):
+        scene.make()
+        result = scene.traced(log, call, "-e", f"inject={call}:error=EIO:when={number}")
+        if "(INJECTED)" not in log.read_text():
+            break
+        assert result.status == 0 or REMEDY.search(result.err), (number, result)
+        assert "appeared" not in result.err, (number, result)
+        told += "which lost a conflict, cannot be renamed to twice.shunt-conflict-trunk (" in result.err
+        scene.run().check()
+        kept = {path.name: path.read_text() for path in (scene.root / "out").iterdir() if path.name.startswith("twice")}
+        assert sorted(kept.values()) == ["branch", "trunk"] and len(kept) == 2 and "twice" in kept, (number, kept)
+        assert looked_into(scene.root)[1] == []
+    assert told == 1
+
+
+@pytest.mark.parametrize("words", [["fsck", "--restore"], ["fsck", "--delete"]], ids=lambda words: words[1])
+@pytest.mark.parametrize("call, error", [("openat", "EMFILE"), ("statx", "EIO"), ("unlinkat", "EIO"), ("renameat2", "EIO"), ("mkdirat", "ENOSPC"), ("read", "ESTALE")])
+def test_orphans(failing, area, words, call, error):
+    """Of a directory that was removed natively."""
+    count = failing(words, lambda union: shutil.rmtree(union.root / "out")).fail_each(area / "calls", call, error)
+    assert count > 0 or (words[1], call) in [("--delete", "renameat2"), ("--delete", "mkdirat")]
+
+
 @pytest.mark.parametrize("call", ["openat", "getdents64"])
 def test_a_stray_mirror_that_cannot_be_looked_for(failing, area, call):
     """Nothing is exported: without its marker it would be an orphan once it is back."""

@@ -40,6 +40,16 @@ void export_complain_appeared(struct export *export, const char *where)
     export->failed = true;
 }
 
+void export_complain_loser(struct export *export, const char *where, const char *called)
+{
+    progress_finish(&export->progress);
+    error_report(
+        "%s: the trunk's file of that name, which lost a conflict, cannot be renamed to %s (look at the file system, then run "
+        "this again)",
+        where, called);
+    export->failed = true;
+}
+
 void export_complain_across(struct export *export, const char *where)
 {
     progress_finish(&export->progress);

@@ -124,6 +124,28 @@ static bool export_is_gone(const struct folder *folder)
     return disk_canonical(folder->fd, path, sizeof path) == -ENOENT;
 }
 
+/* What the trunk's file of that name is to be called, since it lost a conflict and could not be renamed; NULL: there is none.
+ */
+static const char *export_loser_of(const struct folder *folder, const struct union_name *name)
+{
+    for (size_t i = 0; i < folder->listing.count; i++) {
+        const struct union_name *other = &folder->listing.names[i];
+        if (other->branch == 0 && strcmp(other->on_disk, name->name) == 0 && strcmp(other->name, other->on_disk) != 0)
+            return other->name;
+    }
+    return NULL;
+}
+
+static void export_complain_exists(struct export *export, const char *where, const struct folder *folder,
+                                   const struct union_name *name)
+{
+    const char *loser = export_loser_of(folder, name);
+    if (loser != NULL)
+        export_complain_loser(export, where, loser);
+    else
+        export_complain_appeared(export, where);
+}
+
 /* One file. 0, also if it ended by itself; -ENOENT: its directory did; else -errno after a complaint. */
 static int export_file(struct export *export, const struct folder *folder, const struct union_name *name)
 {
@@ -136,7 +158,7 @@ static int export_file(struct export *export, const struct folder *folder, const
     if (error == -EPERM && disk_is_fixed(folder->fd, ""))
         export_complain_fixed_directory(export, folder);
     else if (error == -EEXIST)
-        export_complain_appeared(export, where);
+        export_complain_exists(export, where, folder, name);
     else if (error == -EXDEV)
         export_complain_across(export, where);
     else if (error < 0 && error != -ENOENT && error != -ECANCELED && !(error == -EINTR && stopping()))

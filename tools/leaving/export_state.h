@@ -56,6 +56,8 @@ void export_fail(struct export *, const char *path, int error);
 /* Something of shunt's own cannot be removed. True: that is said, since it, or something in it, is fixed. */
 bool export_complain_fixed_below(struct export *, const char *path);
 void export_complain_appeared(struct export *, const char *where);
+/* So was that the trunk's file, which is to be called so, could not be taken aside. */
+void export_complain_loser(struct export *, const char *where, const char *called);
 void export_complain_across(struct export *, const char *where);
 /* Of what is beneath .shunt. */
 void export_complain_own(struct export *, int error);
