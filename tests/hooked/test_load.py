@@ -101,8 +101,9 @@ def test_a_node_joins_while_mirrors_are_listed(shared):
     lister = shared.stage.call(asks, "sorted(os.listdir())")
     listed.reached()
     shared.session.start("d")
-    newcomer = shared.stage.call("d", "sorted(os.listdir())")
-    shared.stage.waits(newcomer)
+    asked = shared.stage.meeting()
+    newcomer = shared.stage.call("d", "sorted(os.listdir())", asked.seen_at("unanswered"))
+    asked.reached()  # the coordinator has it wait, or who that is changes just then
     listed.go()
     assert lister.answer() == newcomer.answer() == str(shared.on_disk())
     assert shared.session.homes() == ["a", "b", "c", "d"]
