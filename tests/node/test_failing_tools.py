@@ -198,9 +198,32 @@ def test_a_stray_mirror_that_cannot_be_looked_for(failing, area, call):
     assert looked_into(scene.root) == before
 
 
+def give_all(union, user):
+    """The file that wins the conflict does so still."""
+    give(union.root, user)
+    twice, = union.root.glob(".shunt/b/n1.1/*/*/twice")
+    make_newer(twice, union.root / "out" / "twice")
+
+
 def closed(union):
     (union.root / "out").chmod(0o555)
     (union.root / "plain").chmod(0o555)
+
+
+@pytest.mark.parametrize("loser", ["trunk", "branch"])
+def test_a_conflict_in_a_directory_that_lets_its_owner_write_nothing(shunt, user, area, loser):  # noqa: F811
+    union = make(area / "root")
+    mirror, = union.root.glob(".shunt/b/n1.1/out-*")
+    for path in mirror / "0", mirror, union.root / "out":
+        path.chmod(0o555)
+    give_all(union, user)
+    if loser == "branch":
+        make_newer(union.root / "out" / "twice", mirror / "0" / "twice")
+    as_user(user, shunt, area, ["export", union.root]).check()
+    files, is_left = found(union.root)
+    lost, = [name for name in files if "shunt-conflict" in name]
+    other = {"trunk": "branch", "branch": "trunk"}[loser]
+    assert files["out/twice"][1] == other and files[lost][1] == loser and files["out"] == (0o555, None) and not is_left, files
 
 
 @pytest.mark.parametrize("call", ["fchmodat", "symlinkat"])
@@ -208,7 +231,7 @@ def test_a_mode_that_cannot_be_put_back(failing, shunt, user, area, call):  # no
     """It is not said that all is done, and the next export puts it back."""
     def change(union):
         closed(union)
-        give(union.root, user)
+        give_all(union, user)
     scene = failing(EXPORT, change, become=lambda words, within: as_user(user, shunt, area, words, within))
     (area / "logs").mkdir()
     os.chown(area / "logs", user.pw_uid, user.pw_gid)
@@ -219,7 +242,7 @@ def test_a_mode_that_cannot_be_put_back(failing, shunt, user, area, call):  # no
 def test_what_a_killed_export_has_opened_cannot_be_read(failing, shunt, user, area, call):  # noqa: F811
     def change(union):
         closed(union)
-        give(union.root, user)
+        give_all(union, user)
         kill = ["strace", "-qq", "-o", "/dev/null", "-e", "inject=renameat2:signal=KILL:when=2"]
         as_user(user, shunt, area, ["export", union.root], kill).check(-9)
         assert stat.S_IMODE((union.root / "out").stat().st_mode) == 0o755

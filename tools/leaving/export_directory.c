@@ -73,6 +73,35 @@ static int export_empty(struct export *export, const struct folder *folder)
     return error == 0 ? export_remove_marker(export, folder) : error;
 }
 
+/* From disk, whatever the owners said, and whatever a catalogue knew before they renamed anything. */
+static int export_list_again(struct export *export, struct folder *folder, unsigned how)
+{
+    const struct listing_source *source = export->root.source;
+    export->root.source = NULL;
+    const int error = folder_list(folder, &export->root, how);
+    export->root.source = source;
+    return error == 0 && !folder->listing.marked ? -ENOENT : error;
+}
+
+/* A file that lost a conflict has its name still: the directory, or its mirror, let nobody rename it. */
+static bool export_is_unsettled(const struct listing *listing)
+{
+    for (size_t i = 0; i < listing->count; i++)
+        if (strcmp(listing->names[i].name, listing->names[i].on_disk) != 0)
+            return true;
+    return false;
+}
+
+/* Now that it is open to its owner. Of one that cannot be listed again it is not known any more what is left. */
+static int export_settle(struct export *export, struct folder *folder)
+{
+    listing_finish(&folder->listing);
+    folder->listed = false;
+    const int error = export_list_again(export, folder, LISTING_SETTLE);
+    export->blind |= error < 0 && error != -ENOENT;
+    return error;
+}
+
 static int export_marked(struct export *export, struct walk *walk)
 {
     struct folder *folder = &walk->folder;
@@ -85,7 +114,9 @@ static int export_marked(struct export *export, struct walk *walk)
         export_turn(export, 0);
         return 0;
     }
-    int error = export_empty(export, folder);
+    int error = loosened && export_is_unsettled(&folder->listing) ? export_settle(export, folder) : 0;
+    if (error == 0)
+        error = export_empty(export, folder);
     export_put_back(export, folder->fd, folder->path, id, &walk->before, loosened);
     return error;
 }
@@ -136,21 +167,11 @@ static void export_note(struct export *export, const char *path, const char *mir
     export->blind |= error == -ENOMEM;
 }
 
-/* From disk, whatever the owners said, and whatever a catalogue knew before they renamed anything. What has the name of a file
- * in a branch was made since the directory was settled, so it is not settled again, but complained of. */
-static int export_list_again(struct export *export, struct folder *folder)
-{
-    const struct listing_source *source = export->root.source;
-    export->root.source = NULL;
-    const int error = folder_list(folder, &export->root, 0);
-    export->root.source = source;
-    return error == 0 && !folder->listing.marked ? -ENOENT : error;
-}
-
 static void export_finish_aside(struct export *export, struct export_aside *aside)
 {
     const struct dirid id = aside->folder.listing.id;
-    int error = stopping() || export->hopeless ? -EINTR : export_list_again(export, &aside->folder);
+    /* What has the name of a file in a branch was made since it was settled, so it is not settled again, but complained of. */
+    int error = stopping() || export->hopeless ? -EINTR : export_list_again(export, &aside->folder, 0);
     export->aside = aside;
     if (error == 0)
         error = export_empty(export, &aside->folder);
