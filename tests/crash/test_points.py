@@ -29,7 +29,7 @@ ROOMS = {"client": ["lib/shim"], "shuntd": ["daemon"]}
 # alone: neither changes anything; or that a directory goes while it is asked for (tests/hooked/test_interleavings.py). A daemon that
 # dies before it serves is not started again. None is dropped by the others.
 NOT_REACHED = {"adopt-found", "claim-unserved", "claim-absent", "times-misplaced", "still-unknown", "list-doubts", "list-pending", "leaf-seen",
-               "leaf-used", "fabric-opens", "session-claimed", "cut-off", "hands-over", "evict-awaits-word", "fence-awaited"}
+               "leaf-used", "fabric-opens", "session-claimed", "cut-off", "hands-over", "session-read", "evict-awaits-word", "fence-awaited"}
 # Where the daemon comes when it is quiet.
 RECORDS = ["record-begun", "record-put", "record-all", "record-copied"]
 
