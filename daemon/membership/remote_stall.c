@@ -22,7 +22,7 @@ enum { NOT_ASKED, FOR_OTHERS, FOR_PROCESSES };
 
 struct remote_stall {
     uint64_t seen; /* monotonic, when the file system held up something at another node last, as far as is known; 0: never */
-    uint64_t operation, call, collective; /* the last ones that had begun when it was looked who is waited for */
+    uint64_t operation, call, collective; /* the last ones that had begun at the last look at what is waited for */
     uint32_t epoch;                       /* of the homes, then */
     uint8_t asked[UINT16_MAX + 1];        /* members that have not answered yet, and why they are */
 };

@@ -40,13 +40,18 @@ int folder_list(struct folder *folder, const struct union_root *root, unsigned f
     return error;
 }
 
+void folder_unlist(struct folder *folder)
+{
+    if (folder->listed)
+        listing_finish(&folder->listing);
+    folder->listed = false;
+}
+
 void folder_close(struct folder *folder)
 {
     if (folder->fd < 0)
         return;
-    if (folder->listed)
-        listing_finish(&folder->listing);
-    folder->listed = false;
+    folder_unlist(folder);
     sys_close(folder->fd);
     folder->fd = -1;
 }

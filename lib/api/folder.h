@@ -21,6 +21,8 @@ int folder_open(struct folder *, int root_fd, const char *path);
 int folder_of(struct folder *, int fd, const char *path);
 /* Fills the listing, unless that is done. `flags` as in listing_init. 0 or -errno. */
 int folder_list(struct folder *, const struct union_root *, unsigned flags);
+/* Gives the listing back, if there is one: what is there is listed again after this. */
+void folder_unlist(struct folder *);
 /* May be called twice, and on one that never opened if fd is -1. */
 void folder_close(struct folder *);
 

@@ -303,9 +303,14 @@ bool target_parent_has_changed(struct target *);
 /* Where this node's kernel may remember names that are out of date: it looks those on the way to `text`, a `parent/.`, up again
  * after this. False: it has none such. */
 bool target_refresh_way(int at, char *text);
-/* The same for a path that the original call is to follow, in whose end the process then stands, if it leads to a directory of
- * a root that has gone. */
+/* The same for a path that is not foreign, if it leads to a directory of a root that has gone. */
 void target_refresh_way_to(int at, const char *path);
+/* Before the original call follows a path in whose end the process then stands. */
+static inline void target_come_to(int at, const char *path)
+{
+    if (!target_is_foreign(at, path, TARGET_FOLLOW, NULL))
+        target_refresh_way_to(at, path);
+}
 /* Such a way may change just now: a directory is being renamed. */
 bool target_way_changes(void);
 /* They do, and leave was asked for: a call that makes a file follows them again (TARGET_ASTRAY), for others nothing is there:

@@ -14,7 +14,6 @@
 #include "base/kernel_abi.h"
 #include "base/sys.h"
 #include "path/path.h"
-#include "shim/prefilter.h"
 #include "shim/process.h"
 #include "shim/root_of.h"
 
@@ -75,13 +74,9 @@ __attribute__((noinline)) static void target_parent_refresh_way_to(int at, const
 
 void target_refresh_way_to(int at, const char *path)
 {
-    struct scratch *scratch = NULL;
-    if (process_has_roots() && process_check_path(path) == 0 && prefilter(&scratch, at, path) != PATH_FOREIGN) {
-        process_attach_roots(); /* a daemon says which names are kept */
-        if (target_parent_some_are_kept())
-            target_parent_refresh_way_to(at, path);
-    }
-    scratch_give(scratch);
+    process_attach_roots(); /* a daemon says which names are kept */
+    if (target_parent_some_are_kept())
+        target_parent_refresh_way_to(at, path);
 }
 
 #define CLAIMS_LIKELY 4

@@ -150,7 +150,7 @@ static int wrap_spawn_lead_there(struct target *t, char **path)
 static int wrap_spawn_plan_chdir(struct step *step, int base)
 {
     struct target t;
-    target_refresh_way_to(base, step->chdir.path);
+    target_come_to(base, step->chdir.path);
     int how = target_find(&t, base, step->chdir.path, TARGET_FOLLOW | TARGET_ALIAS);
     return how == TARGET_MANAGED ? wrap_spawn_lead_there(&t, &step->chdir.path) : how < 0 ? how : 0;
 }

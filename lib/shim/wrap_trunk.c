@@ -34,7 +34,7 @@
 WRAPPER int chdir(const char *path)
 {
     WRAPPER_LAUNDER(path);
-    target_refresh_way_to(AT_FDCWD, path);
+    target_come_to(AT_FDCWD, path);
     return (int)TRUNK(path, REAL(chdir)(path), WRAPPER_THERE(SYS1(SYS_chdir, t->real_path)));
 }
 
@@ -42,7 +42,7 @@ WRAPPER int chroot(const char *path)
 {
     process_attach_roots();
     WRAPPER_LAUNDER(path);
-    target_refresh_way_to(AT_FDCWD, path);
+    target_come_to(AT_FDCWD, path);
     return (int)TRUNK(path, REAL(chroot)(path), WRAPPER_THERE(SYS1(SYS_chroot, t->real_path)));
 }
 

@@ -303,6 +303,18 @@ def test_a_mode_that_another_node_has_set_is_that_of_mirrors(nodes):
     set_to("a", "700")
 
 
+def look_before_a_rename_is_told(nodes, blocked, rename, done):
+    """What b finds by the old name of a directory, once a has seen the new one, and before the daemons know how the rename went."""
+    done.reached()
+    assert on(nodes, "a", "os.path.exists('n/in/f')") == "True"
+    blocked.again()
+    look = begins(nodes, "b", "os.path.exists('m/in/f')")
+    conftest.wait_until(lambda: blocked.is_reached() or look.poll() is not None, "b's look")
+    done.go()
+    assert answered(rename) == "None"
+    return answered(look)
+
+
 @pytest.mark.parametrize("guard_of_daemons", [None, "fence-unknown"])
 def test_a_directory_that_is_being_renamed_as_a_node_joins(nodes, blocked, tmp_path, guard_of_daemons):
     """The others are told that it is, before b is one of them. Then the kernel of b goes by the old way, which is still the right one."""
@@ -314,14 +326,7 @@ def test_a_directory_that_is_being_renamed_as_a_node_joins(nodes, blocked, tmp_p
     nodes.start("b", placement="auto", SHUNT_HOOKS=blocked.seen_at("request-blocked"))
     assert on(nodes, "b", "os.path.exists('m/in/f')") == "True"
     held.go()
-    done.reached()
-    assert on(nodes, "a", "os.path.exists('n/in/f')") == "True"
-    blocked.again()
-    look = begins(nodes, "b", "os.path.exists('m/in/f')")
-    conftest.wait_until(lambda: blocked.is_reached() or look.poll() is not None, "b's look")
-    done.go()
-    assert answered(rename) == "None"
-    expect(guard_of_daemons, answered(look) == "False")
+    expect(guard_of_daemons, look_before_a_rename_is_told(nodes, blocked, rename, done) == "False")
     assert everywhere(nodes, "os.path.exists('m/in/f'), os.path.exists('n/in/f')") == {"(False, True)"}
 
 
@@ -331,11 +336,4 @@ def test_the_first_call_of_a_process_while_a_directory_is_renamed(nodes, blocked
     assert everywhere(nodes, "os.path.exists('m/in/f')") == {"True"}
     done = conftest.Meeting(tmp_path / "done")
     rename = begins(nodes, "a", "os.rename('m', 'n')", done.at("rename-done"))
-    done.reached()
-    assert on(nodes, "a", "os.path.exists('n/in/f')") == "True"
-    blocked.again()
-    look = begins(nodes, "b", "os.path.exists('m/in/f')")
-    conftest.wait_until(lambda: blocked.is_reached() or look.poll() is not None, "b's look")
-    done.go()
-    assert answered(rename) == "None"
-    assert answered(look) == "False"
+    assert look_before_a_rename_is_told(nodes, blocked, rename, done) == "False"

@@ -95,8 +95,7 @@ static bool export_is_unsettled(const struct listing *listing)
 /* Now that it is open to its owner. Of one that cannot be listed again it is not known any more what is left. */
 static int export_settle(struct export *export, struct folder *folder)
 {
-    listing_finish(&folder->listing);
-    folder->listed = false;
+    folder_unlist(folder);
     const int error = export_list_again(export, folder, LISTING_SETTLE);
     export->blind |= error < 0 && error != -ENOENT;
     return error;

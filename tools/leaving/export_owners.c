@@ -118,8 +118,7 @@ struct export_aside *export_owners_put_aside(struct export_owners *of, const str
         return NULL;
     }
     snprintf(aside->mirror, sizeof aside->mirror, "%s", folder->listing.marker.mirror);
-    listing_finish(&folder->listing);
-    folder->listed = false;
+    folder_unlist(folder);
     aside->folder = *folder;
     folder->fd = -1;
     export_owners_append(of, aside);
